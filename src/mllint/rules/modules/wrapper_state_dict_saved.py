@@ -71,6 +71,7 @@ from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
     is_into_the_inside,
     is_loaded_wrapped,
+    is_read_by_class,
     is_taken_off,
     loads_around,
     may_read,
@@ -129,7 +130,8 @@ def _is_wrong(save: WrappedSave, context: Context) -> bool:
     if wrapping:
         # It fits where training is resumed, and not where the trained module is used, in a file that saves none.
         saving = [saved.place.model for saved in context.model.surroundings.saved]
-        return any(not is_into_the_inside(load) and load.model not in (*wrapping, *saving) for load in bare)
+        others = [load for load in bare if not is_into_the_inside(load) and load.model not in (*wrapping, *saving)]
+        return any(is_read_by_class(load, save) for load in others)
     return save.is_certain or any(not is_into_the_inside(load) or _is_all(load, loads, save) for load in bare)
 
 

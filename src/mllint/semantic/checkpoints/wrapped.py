@@ -409,6 +409,16 @@ def may_read(load: Load, save: WrappedSave) -> bool:
     return is_told or (bool(may_be) and _is_of_the_class(load, save))
 
 
+def is_read_by_class(load: Load, save: WrappedSave) -> bool:
+    """Whether a load elsewhere reads a file of which not only the entry tells that it may be what was saved."""
+    given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
+    may_be = any(isinstance(content, FromFile) and _may_be_of(content, save) for content in given)
+    paths = [read_path(content) for content in given if isinstance(content, FromFile) and not content.renames]
+    written = save.saved.path
+    is_same = written is not None and any(path is not None and path.is_same_as(written) for path in paths)
+    return is_same or (may_be and _is_of_the_class(load, save))
+
+
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
     """What the calls in the file pass, where the parameter of a function is loaded as it comes."""
     function = function_around(load.model, load.given)
