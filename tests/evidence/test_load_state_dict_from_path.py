@@ -1,6 +1,7 @@
 """ML421: ``load_state_dict`` takes the dict, not the place where it is stored."""
 
 import io
+import json
 import pathlib
 from typing import Any
 
@@ -86,3 +87,27 @@ def test_paddle_load_wants_the_whole_file_name(paddle: Any, paddle_net: Any, tmp
     paddle.save(paddle_net().state_dict(), str(tmp_path / "model.pdparams"))
     with pytest.raises(ValueError, match="full file name"):
         paddle.load(str(tmp_path / "model"))
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+SETTINGS = json.loads('{"weights": "model.pth", "layers": [1, 2], "rate": 0.1, "nothing": null}')
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_what_stands_in_plain_text_is_no_state(torch_net: Any, key: str) -> None:
+    with pytest.raises(TypeError, match="Expected state_dict to be dict-like"):
+        torch_net().load_state_dict(SETTINGS[key])
+
+
+def test_a_dict_of_plain_text_holds_no_tensors(torch_net: Any) -> None:
+    model = torch_net()
+    state = json.loads(json.dumps({key: value.tolist() for key, value in model.state_dict().items()}))
+    with pytest.raises(RuntimeError, match="Tensor-like object"):
+        model.load_state_dict(state)
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_paddle_what_stands_in_plain_text_is_no_state(paddle_net: Any, key: str) -> None:
+    with pytest.raises((AttributeError, TypeError)):
+        paddle_net().set_state_dict(SETTINGS[key])

@@ -572,3 +572,31 @@ def test_paddle_state_dict_copies_into_what_it_is_given(paddle: Any, paddle_net:
     model.state_dict(kept)
     assert all(bool(paddle.equal_all(value, before[key])) for key, value in model.state_dict().items())
     assert all(kept[key] is value for key, value in model.state_dict().items())
+
+
+# ---- what is no path, and what is wrapped twice --------------------------------------------------
+
+
+def test_torch_load_refuses_a_state_dict(torch: Any, torch_net: Any, tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "kept.pt"
+    torch.save({"student": torch_net().state_dict(), "step": 3}, place)
+    kept = torch.load(place, weights_only=True)
+    with pytest.raises(AttributeError, match="seek"):
+        torch.load(kept["student"], weights_only=True)
+
+
+def test_paddle_load_refuses_a_state_dict(paddle: Any, paddle_net: Any, tmp_path: pathlib.Path) -> None:
+    place = str(tmp_path / "kept.pdparams")
+    paddle.save({"student": paddle_net().state_dict(), "step": 3}, place)
+    kept = paddle.load(place)
+    with pytest.raises((TypeError, ValueError, NotImplementedError)):
+        paddle.load(kept["student"])
+
+
+def test_torch_keys_of_a_module_that_is_wrapped_again(torch: Any, torch_net: Any) -> None:
+    net = torch.nn.DataParallel(torch_net())
+    again = torch.nn.DataParallel(net)
+    assert all(key.startswith("module.module.") for key in again.state_dict())
+    with pytest.raises(RuntimeError, match="Missing key"):
+        again.load_state_dict(net.state_dict())
+    again.module.load_state_dict(net.state_dict())

@@ -1,7 +1,9 @@
 """## What it does
 
 Finds `load_state_dict` called with the path of a file: `model.load_state_dict("model.pt")`; also with what a function
-is given, where that is a text by default: `def load(path="model.pt")`.
+is given, where that is a text by default: `def load(path="model.pt")`. And with a part of what was read out of a file
+of plain text, `yaml.safe_load(stream)["weights"]`, in which no tensor can be, or with a text in a dict of settings
+that the calls of the function give it.
 
 ## Why is this bad?
 
@@ -36,8 +38,8 @@ scheduler or a scaler: other libraries have methods of this name that do take a 
 ## Fix safety
 
 Safe: the call raised before. Which device the tensors are read to, and whether the file may hold more than tensors
-(`weights_only`), stays with the defaults of the installed version. Unsafe for what a function is given: who calls it
-may give the dict.
+(`weights_only`), stays with the defaults of the installed version. Unsafe for what a function is given, who calls it
+may give the dict, and for settings.
 
 ## References
 
@@ -53,6 +55,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, wrap
 from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.settings import is_setting
 from mllint.semantic.values import Module, Object, Text, is_object, own_method
 from mllint.syntax.shape import argument, string_literal
 
@@ -73,13 +76,14 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if given is None:
         return
     value = context.value(given.value)
-    is_path = isinstance(value, Text) or is_object(value, "path")
-    if not is_path and not _is_path_by_default(given.value, context):
-        return
     assert isinstance(call.func, cst.Attribute)
     receiver = context.value(call.func.value)
     method = call.func.attr.value
     if not isinstance(receiver, (Module, Object)) or own_method(receiver, method) is not None:
+        return
+    is_path = isinstance(value, Text) or is_object(value, "path")
+    is_told = is_path or (isinstance(receiver, Module) and is_setting(context.model, given.value))
+    if not is_told and not _is_path_by_default(given.value, context):
         return
     module, import_edit = context.need_import(receiver.framework or "torch")
     edits = wrap(given.value, f"{module}.load(", ")")

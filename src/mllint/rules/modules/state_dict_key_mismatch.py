@@ -6,11 +6,15 @@ the module. What is certain is told from the classes, and from what the project 
 - a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, also where the
   function beside saves such ones, or all that the file saves of the module are such, and an option says that a training
   goes on with what is loaded. Where a file is only called like those that the project saves, `net.pt` and
-  `net_{epoch}.pt`, the class tells, if all that is saved of it is in one form: another fits none;
+  `net_{epoch}.pt`, or an option says which is read, and an entry of it is loaded, the class tells, if all that is saved
+  of it is in one form: another fits none;
 - an entry is read, for whatever it is, that is never saved: not to that file, or not by the function that belongs to
   the one that reads, as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is
   loaded at once also where the same code saves most of the other entries that are read, and any where it saves all of
-  them, in the same function or with the state of an optimizer that is loaded;
+  them, in the same function or with the state of an optimizer that is loaded, or where what another file of the project
+  saves has most of them, if all that it saves is known;
+- the path of a file is an entry of another, `torch.load(checkpoint["model"])`, under which the project saves the state
+  itself;
 - a test asks for an entry, and another one is read, whose name is longer or shorter by a part:
   `if state["lr_scheduler"] is not None: scheduler.load_state_dict(state["scheduler"])`;
 - a list is loaded, `[optimizer.state_dict() for optimizer in optimizers]`, where one of its states belongs;
@@ -19,7 +23,7 @@ the module. What is certain is told from the classes, and from what the project 
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
   `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken off
   the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped under a
-  condition and saved is loaded into a module that always is;
+  condition and saved is loaded into a module that always is, or where a wrapped module was put into a wrapper again;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
 - the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
   under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`, or where two states are
@@ -78,9 +82,10 @@ dict that the code has examined (`"model" in checkpoint`), or of which it reads 
 another entry, `if "amp" in checkpoint:`, that decides about its own lines only. What an export saves of the file that
 it has read says nothing of that file, nor what the project saves of one that is somebody else's: its path, or the name
 of the option that gives it, is of something pretrained; nor how a path ends (`path + "_actor"`) of what other scripts
-save. Tests, which may be there for the error. Modules that are wrapped under a condition, where the function asks for
-it, takes the module out, or is called before. The counter `num_batches_tracked`, which old files lack. With
-`strict=False` a part that does not match is taken to be meant; only a load that can match nothing is reported.
+save. What stands under `if scheduler is not None` in a function that no call gives one. Tests, which may be there for
+the error. Modules that are wrapped under a condition, where the function asks for it, takes the module out, or is
+called before. The counter `num_batches_tracked`, which old files lack. With `strict=False` a part that does not match
+is taken to be meant; only a load that can match nothing is reported.
 
 ## Fix safety
 
@@ -109,8 +114,9 @@ from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.never_written import never_written
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
+from mllint.semantic.checkpoints.read_again import read_again
 from mllint.semantic.checkpoints.unpacked import unpacked
-from mllint.semantic.checkpoints.wording import words, words_of_absent, words_of_unpacking, words_of_use
+from mllint.semantic.checkpoints.wording import words, words_of_absent, words_of_path, words_of_unpacking, words_of_use
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.values import Module, StateDict, is_object
 from mllint.syntax.shape import string_literal, subscript_index
@@ -169,6 +175,9 @@ def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
     shared = unpacked(context.model, call)
     if shared is not None:
         yield Finding(call, *words_of_unpacking(context.model, shared))
+    again = read_again(context.model, call)
+    if again is not None:
+        yield Finding(call, *words_of_path(context.model, again))
     for item, absent, saved in never_written(context.model, call):
         yield Finding(item, *words_of_absent(context.model, absent, saved))
 

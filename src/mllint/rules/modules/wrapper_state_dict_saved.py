@@ -32,20 +32,22 @@ torch.save(model.module.state_dict(), "model.pt")
 
 ## What it leaves alone
 
-Files that are loaded back into a wrapped module, as code that resumes training does, and projects that take the prefix
-off somewhere. A module that is wrapped only under a condition, there or by who calls the function, is reported where
-the project loads what was saved into the bare module or into the one inside (`model.module.load_state_dict`), or loads
-files of any name into that class and saves none of it unwrapped, or where the program loads a file of any name into the
-very module before it is wrapped, also in a method that is called first, or a function that is given it. What is taken
-out of one wrapper (`model.module if ddp else model`) may still be in another: a compiled module is.
-`model.compile()` wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix.
-`AveragedModel` has a state of its own besides the module.
+Files that are loaded back into a wrapped module, as code that resumes training does, if no other script, which saves
+nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under
+a condition, there or by who calls the function, is reported where the project loads what was saved into the bare
+module or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves
+none of it unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in
+a method that is called first, or a function that is given it. What is taken out of one wrapper
+(`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor
+does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own
+besides the module.
 
 ## Fix safety
 
 Safe where the module surely is wrapped at that place: the keys of the file lose the prefix. Where the wrapped module
-comes in as an argument the fix is unsafe, because another caller may pass a bare one. No fix is offered where the
-module is wrapped only under a condition.
+comes in as an argument the fix is unsafe, because another caller may pass a bare one; so it is of a name of the script
+in a function, which may be called earlier. No fix is offered where the module is wrapped only under a condition, or
+the file is loaded back into a wrapped one.
 
 ## References
 
@@ -69,6 +71,7 @@ from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
     is_into_the_inside,
     is_loaded_wrapped,
+    is_read_by_class,
     is_taken_off,
     loads_around,
     may_read,
@@ -107,7 +110,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             call,
             f"the keys that are saved begin with `{save.prefix}`: the module is in `{wrapper}`",
             f"write `{receiver}{inside}.state_dict()`" if len(receiver) < 60 else rule.help,
-            fix=lambda: _fix(save, context),
+            fix=lambda: None if _is_loaded_back(context) else _fix(save, context),
         )
     else:
         yield Finding(
@@ -122,10 +125,19 @@ def _is_wrong(save: WrappedSave, context: Context) -> bool:
     if is_taken_off(context.model):
         return False
     loads = list(loads_around(context.model))
-    if any(is_loaded_wrapped(load) for load in loads):
-        return False
+    wrapping = [load.model for load in loads if is_loaded_wrapped(load)]
     bare = [load for load in loads if is_loaded_wrapped(load) is False and may_read(load, save)]
+    if wrapping:
+        # It fits where training is resumed, and not where the trained module is used, in a file that saves none.
+        saving = [saved.place.model for saved in context.model.surroundings.saved]
+        others = [load for load in bare if not is_into_the_inside(load) and load.model not in (*wrapping, *saving)]
+        return any(is_read_by_class(load, save) for load in others)
     return save.is_certain or any(not is_into_the_inside(load) or _is_all(load, loads, save) for load in bare)
+
+
+def _is_loaded_back(context: Context) -> bool:
+    """Whether some code around loads into a wrapped module, as it is saved: that would have to change as well."""
+    return any(is_loaded_wrapped(load) for load in loads_around(context.model))
 
 
 def _is_all(load: Load, loads: list[Load], save: WrappedSave) -> bool:
@@ -145,7 +157,9 @@ def _attributes(save: WrappedSave) -> list[str]:
 
 def _fix(save: WrappedSave, context: Context) -> NodeFix:
     inside = "".join(f".{attribute}" for attribute in _attributes(save))
-    is_passed = any(binding.kind is BindingKind.PARAMETER for binding in context.bindings(save.receiver))
+    bindings = context.bindings(save.receiver)
+    is_of_script = not bindings and isinstance(save.receiver, cst.Name)  # bound when the function runs, it seems
+    is_passed = is_of_script or any(binding.kind is BindingKind.PARAMETER for binding in bindings)
     return NodeFix(
         f"save the state dict of `{inside}`",
         append_trailer(save.receiver, inside),

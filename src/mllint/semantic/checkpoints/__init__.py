@@ -16,6 +16,9 @@
 ``of_class``       what the code saves of a class of networks, where no more than a name tells which file is read
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
+``never_given``    lines that are reached only with what no call gives
+``read_again``     entries of a file that are taken for the path of another
+``settings``       settings that are given to a load in the place of a state
 ``asked``          entries that a test asks for under one key, and a load reads under another
 ``converted``      saves of what was read from another file
 ``unpacked``       dicts in files that are taken for a pair

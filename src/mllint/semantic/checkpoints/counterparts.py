@@ -14,11 +14,12 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
-from mllint.semantic.checkpoints.handling import items_of_same
+from mllint.semantic.checkpoints.handling import branches_without, items_of_same
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, path_option, read_path
+from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
@@ -81,35 +82,47 @@ def written_beside(model: "Model", given: cst.BaseExpression, content: FromFile)
 
 
 def records_written(model: "Model", receiver: str | None, content: FromFile) -> list[tuple[Saved, Content | None]]:
-    """What was read, and is loaded as a whole, where the code that belongs to it saves the state as one of several.
+    """What was read, where the code that belongs to it saves the state in another form each time.
 
-    That is the function beside, or, where an option that speaks of resuming says which file is read, all that the file
-    saves of what has the receiver's name.
+    One is loaded as a whole that is saved as an entry, or an entry is that the code does not save. That is the code of
+    the function beside, or, where what is told of a path speaks of resuming, all that the file saves of what has the
+    receiver's name.
     """
     path = read_path(content)
-    if path is None or path.is_of_others or content.trail or content.renames or receiver is None:
+    if path is None or path.is_of_others or content.renames or receiver is None:
         return []
-    saves = list(saved_beside(model, content.place))
-    if not saves and path.is_blank and _is_to_resume(path_option(content)):
+    saves = [] if content.trail else list(saved_beside(model, content.place))
+    if not saves and path.is_blank and is_to_resume(content):
         saves = [item for item in model.surroundings.saved if item.place.model is model and not is_converted(item)]
     found: list[tuple[Saved, Content | None]] = []
     for saved in saves:
         items = saved.content.items.values() if isinstance(saved.content, Record) else (saved.content,)
         if any(isinstance(item, State) and item.name == receiver for item in items):
-            found.append((saved.of_some_run(), saved.content))
-    return found if all(isinstance(inner, Record) for _, inner in found) else []
+            found.append((saved.of_some_run(), entry_at(saved.content, content.trail)))
+    if content.trail and not any(_are_together(saved.place, content.place) for saved, _ in found):
+        return []
+    return found if all(isinstance(inner, Absent if content.trail else Record) for _, inner in found) else []
 
 
-def _is_to_resume(option: cst.Call | None) -> bool:
-    """Whether the declaration of an option says that a training goes on with what it names."""
-    texts = () if option is None else (string_literal(arg.value) for arg in option.args)
+def _are_together(one: Place, other: Place) -> bool:
+    """Whether two places of a file are in one class, or in one function, or one is in the script around."""
+    owners = [class_around(place.model, place.node) for place in (one, other)]
+    functions = [place.model.enclosing_function(place.node) for place in (one, other)]
+    return owners[0] is owners[1] if any(owners) else functions[0] is functions[1] or None in functions
+
+
+def is_to_resume(content: FromFile) -> bool:
+    """Whether a name in what gives the path, or the declaration of the option, says that a training goes on."""
+    path, option = read_path(content), path_option(content)
+    texts = [] if option is None else [string_literal(arg.value) for arg in option.args]
+    texts += [] if path is None else [path.text]
     return any(_RESUMING.search(text) is not None for text in texts if text)
 
 
 def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:
     path = read_path(content)
     beside = list(saved_beside(model, content.place))
-    return beside or ([] if path is not None and path.is_of_others else _with_the_other_entries(model, given))
+    return beside or ([] if path is not None and path.is_of_others else with_the_other_entries(model, given, content))
 
 
 def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:
@@ -186,14 +199,39 @@ def saved_beside(model: "Model", read: Place) -> Iterator[Saved]:
                 yield saved
 
 
-def _with_the_other_entries(model: "Model", given: cst.BaseExpression) -> list[Saved]:
+def with_the_other_entries(model: "Model", given: cst.BaseExpression, content: FromFile) -> list[Saved]:
     """The saves that hold all other entries, several of them, that the function reads of the same dict."""
     others = other_entries(model, given)
     # Who goes on counting where the file ends has written it.
-    is_resumed = len(others) == 1 and others <= COUNTERS and resumes_from(model, others)
+    is_counted = others <= COUNTERS and resumes_from(model, others)
+    is_resumed = len(others) == 1 and (is_counted or (is_to_resume(content) and not _is_saved_here(model, given)))
     if len(others) < _MANY and not is_resumed:
         return []
-    return [saved for saved in model.surroundings.saved if _holds_most(saved, others, model, is_resumed=is_resumed)]
+    saves = [saved for saved in model.surroundings.saved if _holds_most(saved, others, model, is_resumed=is_resumed)]
+    return saves or ([] if is_resumed else _with_most_of_the_others(model, given, others))
+
+
+def _is_saved_here(model: "Model", given: cst.BaseExpression) -> bool:
+    """Whether the file saves an entry with the key under which one is taken, whatever stands beside it."""
+    key = string_literal(subscript_index(given)) if isinstance(given, cst.Subscript) else None
+    records = [saved.content for saved in model.surroundings.saved if saved.place.model is model]
+    return any(isinstance(record, Record) and key in record.items for record in records)
+
+
+def _with_most_of_the_others(model: "Model", given: cst.BaseExpression, others: set[str]) -> list[Saved]:
+    """The saves of other files that hold most of some entries, more than two, where one is read whenever they are."""
+    if not isinstance(given, cst.Subscript):
+        return []
+    beside = [item for item in items_of_same(given.value, model) if not branches_without(given, item, model)]
+    always = others & {string_literal(subscript_index(item)) for item in beside if item is not given}
+    return [
+        saved
+        for saved in model.surroundings.saved
+        if isinstance(record := saved.content, Record)
+        and len(held := always & record.items.keys()) > _MANY
+        and 2 * len(held) > len(others)
+        and not is_converted(saved)
+    ]
 
 
 def other_entries(model: "Model", given: cst.BaseExpression) -> set[str]:
@@ -206,14 +244,14 @@ def other_entries(model: "Model", given: cst.BaseExpression) -> set[str]:
     return found - {string_literal(subscript_index(given)) or ""}
 
 
-def is_of_own_training(model: "Model", given: cst.Subscript) -> bool:
+def is_of_own_training(model: "Model", given: cst.Subscript, content: FromFile) -> bool:
     """Whether an entry is read of what the training itself has written, to go on from there.
 
-    The file saves all the other entries that are read, several of them: in the very function, or with the state of an
-    optimizer, which is of no use to anybody else.
+    The file saves all the other entries that are read, several of them, or one where what is told of the path speaks of
+    resuming: in the very function, or with the state of an optimizer, which is of no use to anybody else.
     """
     others, function = other_entries(model, given), model.enclosing_function(given)
-    if len(others) < _MANY:
+    if len(others) < (1 if is_to_resume(content) else _MANY):
         return False
     is_resumed = any(key.lower().startswith(_OF_TRAINING[0]) for key in others)
     return any(
@@ -221,6 +259,25 @@ def is_of_own_training(model: "Model", given: cst.Subscript) -> bool:
         for saved in model.surroundings.saved
         if isinstance(record := saved.content, Record) and others <= record.items.keys()
     )
+
+
+def is_of_the_project(model: "Model", given: cst.Subscript, content: FromFile) -> bool:
+    """Whether an entry is read of what other code of the project has written.
+
+    All that the project saves of networks under the keys that are read beside it is known, and has most of these keys;
+    the path is not that of what somebody else has trained.
+    """
+    path, others = read_path(content), other_entries(model, given)
+    if path is None or path.is_of_others or len(others) < _MANY:
+        return False
+    everything = model.surroundings.saved
+    if any(
+        saved.content is None or (isinstance(saved.content, Record) and saved.content.is_open) for saved in everything
+    ):
+        return False
+    records = [saved.content.items for saved in everything if isinstance(saved.content, Record)]
+    alike = [items for items in records if len(others & items.keys()) >= _MANY]
+    return bool(alike) and all(any(isinstance(items.get(key), State) for key in others) for items in alike)
 
 
 def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: bool) -> bool:
@@ -234,10 +291,14 @@ def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: b
 
 
 def _names(loader: str) -> tuple[str, ...]:
-    """The names of the function that belongs to a loading one: `save_best` to `load_best`, `save` to `try_load`."""
+    """The names of the function that belongs to a loading one.
+
+    `save_best` to `load_best`, `save` to `try_load`, `save_model` to `auto_load_model`.
+    """
     pairs = [(word, other) for word, others in _COUNTERPARTS.items() if word in loader for other in others]
     bare = [other for word, other in pairs if loader.endswith(f"_{word}")]
     names = [loader.replace(word, other, 1) for word, other in pairs]
+    names += [other + loader.partition(f"_{word}")[2] for word, other in pairs if f"_{word}_" in loader]
     return (*names, *(name.replace("_from_", "_", 1) for name in names), *bare)
 
 

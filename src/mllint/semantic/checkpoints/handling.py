@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Record
+from mllint.semantic.checkpoints.never_given import is_never_given
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test, verdicts
 from mllint.semantic.names.mentions import mentions
@@ -31,10 +32,13 @@ _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 
 def is_guarded(load: "Load") -> bool:
-    """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
-    return _is_caught(load) or any(
-        _is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model)
-    )
+    """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads.
+
+    Or nobody calls it so that it would load.
+    """
+    if _is_caught(load) or is_never_given(load.model, load.given):
+        return True
+    return any(_is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model))
 
 
 def _is_caught(load: "Load") -> bool:
@@ -157,7 +161,7 @@ def _is_of_other_kind(
             if other is test:
                 branches[way].add(key)
     beside, instead = branches[turn] - {own}, branches[not turn] - {own}
-    return bool(instead) and (beside <= instead or not is_saved_together(model, beside))
+    return bool(instead - beside) and (beside <= instead or not is_saved_together(model, beside))
 
 
 def is_saved_together(model: "Model", keys: set[str | None]) -> bool:
@@ -320,8 +324,8 @@ _BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.M
 def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
     model = load.model
-    left = (branch for branch in _branches_without(load.call, use, model) if isinstance(branch, cst.BaseSuite))
-    return not _branches_without(use, load.call, model) and not any(map(leaves, left))
+    left = (branch for branch in branches_without(load.call, use, model) if isinstance(branch, cst.BaseSuite))
+    return not branches_without(use, load.call, model) and not any(map(leaves, left))
 
 
 def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
@@ -332,14 +336,14 @@ def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
     model = load.model
     scope = model.scope_of(use)
     place, there = scope.place_of(use), scope.place_of(load.call)
-    if place is None or there is None or there[1] >= place[1] or _branches_without(load.call, use, model):
+    if place is None or there is None or there[1] >= place[1] or branches_without(load.call, use, model):
         return False
     names = {id(name) for name in uses(load.given, model)}
-    settings = [model.tree.parent(branch) for branch in _branches_without(use, load.call, model)]
+    settings = [model.tree.parent(branch) for branch in branches_without(use, load.call, model)]
     return all(isinstance(item, cst.If) and names.isdisjoint(map(id, subtree(item.test))) for item in settings)
 
 
-def _branches_without(node: cst.CSTNode, other: cst.CSTNode, model: "Model") -> list[cst.CSTNode]:
+def branches_without(node: cst.CSTNode, other: cst.CSTNode, model: "Model") -> list[cst.CSTNode]:
     """The parts that run under some condition only, and hold one node and not the other."""
     holders = {id(holder) for holder in model.tree.ancestors(other)}
     return [branch for branch in _branches(node, model) if id(branch) not in holders]

@@ -13,7 +13,7 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
-from mllint.semantic.checkpoints.counterparts import is_of_own_training, never_saved, saved_beside
+from mllint.semantic.checkpoints.counterparts import is_of_own_training, is_of_the_project, never_saved, saved_beside
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
@@ -43,7 +43,8 @@ def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscrip
 def _is_told(model: "Model", item: cst.Subscript, content: FromFile) -> bool:
     """Whether an entry is loaded, or read by code of which it is known what writes the file."""
     is_loaded = _loading(model, item) is not None
-    return is_loaded or any(saved_beside(model, content.place)) or is_of_own_training(model, item)
+    is_beside = is_loaded or any(saved_beside(model, content.place))
+    return is_beside or is_of_own_training(model, item, content) or is_of_the_project(model, item, content)
 
 
 def _entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:

@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State, Whole, entry_at
 from mllint.semantic.checkpoints.converted import is_converted
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.saves import Saved
-from mllint.semantic.checkpoints.tracing import Tracer, read_path
+from mllint.semantic.checkpoints.tracing import Tracer, path_given, read_path
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path, last_word
 
@@ -24,6 +26,9 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
     path = read_path(content) if wanted is not None and not content.renames else None
     if wanted is None or path is None or path.is_of_others:
         return []
+    given = path_given(content)
+    if isinstance(given, cst.Subscript) and isinstance(Tracer(load.model).content(given), FromFile):
+        return []  # it is no path at all
     found: list[tuple[Saved, Content | None]] = []
     for saved in load.model.surroundings.saved:
         held = _holds(saved.content, wanted, last_word(load.receiver))
@@ -34,8 +39,10 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
             if isinstance(inner, State):
                 return []
             found.append((saved.of_some_run(), inner))
-    is_alike = any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
-    return found if is_alike and not _is_loaded_otherwise(load, content) else []
+    # An option says which file is read: that the project's have no such entry is told by the class.
+    is_told = path.is_blank and bool(content.trail)
+    is_told = is_told or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
+    return found if is_told and not _is_loaded_otherwise(load, content) else []
 
 
 def _is_loaded_otherwise(load: Load, content: FromFile) -> bool:

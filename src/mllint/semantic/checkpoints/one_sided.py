@@ -9,10 +9,12 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import State
 from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.wrapped import WRAPPERS, is_taken_off, prefix_of, wrappings
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.module_keys import module_keys
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -53,7 +55,52 @@ def one_sided(load: Load, content: State) -> OneSided | None:
             continue
         if not _is_handled(model, side, load.call):
             return OneSided(prefix, found[0][0].rpartition(".")[2], is_given)
+    return _wrapped_again(model, *sides)
+
+
+def _wrapped_again(model: "Model", given: cst.BaseExpression, receiver: cst.BaseExpression) -> OneSided | None:
+    """The wrapper that one side of a load was put into once more: ``copy = DataParallel(net)`` of a wrapped ``net``.
+
+    Of what a function is given, each call of it tells.
+    """
+    pairs = list(_given_together(model, given, receiver))
+    for is_given in (True, False) if pairs else ():
+        outer = [_wrapper_around(home, *(sides if is_given else sides[::-1])) for home, *sides in pairs]
+        if outer[0] is not None and all(wrapper == outer[0] for wrapper in outer):
+            home, *sides = pairs[0]
+            around = next((item for item in wrappings(home, sides[0 if is_given else 1]) if item), None)
+            if around is not None:
+                return OneSided(prefix_of(around), outer[0].rpartition(".")[2], is_given)
     return None
+
+
+def _given_together(
+    model: "Model", *sides: cst.BaseExpression
+) -> Iterator[tuple["Model", cst.BaseExpression, cst.BaseExpression]]:
+    """The two sides of a load, or what each call of the function gives for them, where both are its parameters."""
+    bindings = [model.reaching(side) for side in sides]
+    function = bindings[0][0].scope.node if bindings[0] else None
+    if any(len(found) != 1 or found[0].kind is not BindingKind.PARAMETER for found in bindings):
+        yield model, sides[0], sides[1]
+        return
+    if not isinstance(function, cst.FunctionDef) or any(found[0].scope.node is not function for found in bindings):
+        return
+    info = model.function_info(function)
+    for call, _ in calls_of(model, info):
+        given = [Route(Follower(model), call, info).argument(found[0].key) for found in bindings]
+        if given[0] is not None and given[1] is not None:
+            yield model, given[0][1], given[1][1]
+
+
+def _wrapper_around(model: "Model", whole: cst.BaseExpression, part: cst.BaseExpression) -> str | None:
+    """The wrapper into which one thing was put to make another of it, as the two stand there."""
+    made = only_assigned(model, whole)
+    wrapper = lookup.wrapper(model.qualified_name(made.func) or "") if isinstance(made, cst.Call) else None
+    if wrapper is None or not wrapper.prefix or not isinstance(made, cst.Call) or not made.args:
+        return None
+    bound = set(model.reaching(part))
+    is_same = bool(bound) and set(model.reaching(made.args[0].value)) == bound
+    return model.qualified_name(made.func) if is_same else None
 
 
 def saved_half_wrapped(load: Load, content: State) -> OneSided | None:

@@ -391,7 +391,7 @@ class Tracer(PathTracer):
 
 def read_path(content: FromFile) -> Path | None:
     """The path of the file that was read, as far as it is known."""
-    given = _given_path(content)
+    given = path_given(content)
     return None if given is None else Tracer(content.place.model, content.route).path(given)
 
 
@@ -406,7 +406,7 @@ def default_path(content: FromFile) -> Path | None:
 
 def _default_of_parameter(content: FromFile) -> cst.BaseExpression | None:
     """The default of the parameter that gives the path of a file, where no call around gives another."""
-    given, model = _given_path(content), content.place.model
+    given, model = path_given(content), content.place.model
     bindings = model.reaching(given) if isinstance(given, cst.Name) and content.route is None else ()
     function = bindings[0].scope.node if len(bindings) == 1 else None
     if not isinstance(function, cst.FunctionDef) or bindings[0].kind is not BindingKind.PARAMETER:
@@ -420,7 +420,7 @@ def _default_of_parameter(content: FromFile) -> cst.BaseExpression | None:
 
 def path_option(content: FromFile) -> cst.Call | None:
     """The call that declares the option from which the path of the file is taken as it is."""
-    given = _given_path(content)
+    given = path_given(content)
     if given is None:
         return None
     reader, source = Tracer(content.place.model, content.route).origin(given)
@@ -430,7 +430,8 @@ def path_option(content: FromFile) -> cst.Call | None:
     return declaration(options.model, reader.model, source.attr.value)
 
 
-def _given_path(content: FromFile) -> cst.BaseExpression | None:
+def path_given(content: FromFile) -> cst.BaseExpression | None:
+    """The expression that a call which reads a file is given for its path."""
     call = content.place.node
     if not isinstance(call, cst.Call):
         return None

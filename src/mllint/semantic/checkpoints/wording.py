@@ -7,6 +7,7 @@ from mllint.semantic.checkpoints.contents import Absent, Record, State
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
+from mllint.semantic.checkpoints.read_again import ReadAgain
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.unpacked import Unpacked
 from mllint.semantic.values import Object, Value
@@ -76,6 +77,13 @@ def words_of_use(model: "Model", mistaken: Mistaken) -> tuple[str, str]:
         f"what is read {lack}: {place} saves a {kind}",
         "make the module first, then load into it what was read: `model.load_state_dict(...)`",
     )
+
+
+def words_of_path(model: "Model", found: ReadAgain) -> tuple[str, str]:
+    """The same about an entry of a file that is taken for the path of another."""
+    place, kind = found.saved.place.seen_from(model), "the state dict itself" if found.is_state else "no path"
+    message = f"`{found.key}` is no path: {place} saves {kind} there"
+    return message if len(message) <= LONGEST else f"this is no path: {place} saves {kind} there", "load it as it is"
 
 
 def words_of_unpacking(model: "Model", found: Unpacked) -> tuple[str, str]:

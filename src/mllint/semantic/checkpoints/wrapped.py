@@ -136,6 +136,8 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         owner = class_around(model, node)
         if owner is not None and isinstance(node.value, cst.Name):
             bindings = tuple(owner.lasting(node.attr.value))
+    if not bindings and isinstance(node, cst.Name):
+        bindings = _left_by_script(model, node)
     bound = [(binding.scope.model, binding.value) for binding in bindings if binding.value is not None]
     if len(bindings) > 1 and any(_takes_out(value) for _, value in bound):
         return _ways_inside(bound if len(bound) == len(bindings) else [], seen)  # the same as statements
@@ -143,6 +145,23 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         if id(binding) not in seen:  # `model = wrap(model) if parallel else model` in a loop: nothing new
             found += _ways_to(binding, (*seen, id(binding)))
     return found or [model.value(node)]
+
+
+def _left_by_script(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
+    """What a name of the script stands for in a function that runs when the script has bound it for the last time.
+
+    Nothing where another function binds it, or the script calls this one before.
+    """
+    function, script = function_around(model, node), model.scope(model.tree.module)
+    if function is None or node.value in function.scope.bindings or node.value not in script.bindings:
+        return ()
+    last = script.reaching_end(node.value).bindings
+    shared = [item.name.value for each in model.tree.by_type.get(cst.Global, ()) for item in each.names]
+    if node.value in shared:
+        return ()
+    places = [script.place_of(call) for call in model.calls_by_word.get(function.name, ())]
+    first = min((item.order for item in last), default=0)
+    return () if any(place is not None and place[1] < first for place in places) else last
 
 
 def _ways_inside(arms: list[tuple["Model", cst.BaseExpression]], seen: tuple[int, ...]) -> list[Value | None]:
@@ -378,14 +397,26 @@ def _place_in(owner: "ClassInfo", call: cst.Call) -> tuple[str | None, int]:
 def may_read(load: Load, save: WrappedSave) -> bool:
     """Whether a load by the look of it reads what was saved: the same file, or an entry of the same name.
 
-    A load in another file of a path that is not known reads what the project saves of that class, where all of it is
-    saved this way. So does one of the same program, into the thing before it is wrapped: that goes on from there.
+    A load in another file of a path that is not known, or to which nothing writes, reads what the project saves of that
+    class, where all of it is saved this way. So does one of the same program, into the thing before it is wrapped: that
+    goes on from there.
     """
     given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
     if any(_is_of(content, save) for content in given):
         return True
-    may_be = any(_may_be_of(content, save) for content in given)
-    return may_be and (_is_of_the_class(load, save) or _begins_with(load, save))
+    may_be = [content for content in given if isinstance(content, FromFile) and _may_be_of(content, save)]
+    is_told = any(map(_is_of_unknown_path, may_be)) and _begins_with(load, save)
+    return is_told or (bool(may_be) and _is_of_the_class(load, save))
+
+
+def is_read_by_class(load: Load, save: WrappedSave) -> bool:
+    """Whether a load elsewhere reads a file of which not only the entry tells that it may be what was saved."""
+    given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
+    may_be = any(isinstance(content, FromFile) and _may_be_of(content, save) for content in given)
+    paths = [read_path(content) for content in given if isinstance(content, FromFile) and not content.renames]
+    written = save.saved.path
+    is_same = written is not None and any(path is not None and path.is_same_as(written) for path in paths)
+    return is_same or (may_be and _is_of_the_class(load, save))
 
 
 def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
@@ -397,12 +428,26 @@ def _given_by_callers(load: Load) -> list[cst.BaseExpression]:
     return passed_for(load.model, function, bindings[0].node)
 
 
-def _may_be_of(content: Content | None, save: WrappedSave) -> bool:
-    """Whether a file of which nothing is known but the entry that is read may be the one that was saved."""
-    if not isinstance(content, FromFile) or content.renames:
+def _may_be_of(content: FromFile, save: WrappedSave) -> bool:
+    """Whether a file of which nothing is known but the entry that is read may be the one that was saved.
+
+    So may one under another name, if it is not somebody else's, and nothing else that is saved goes there; not where
+    both names are known in full.
+    """
+    if content.renames or content.trail != save.trail:
         return False
     path = read_path(content)
-    return (path is None or path.is_blank) and content.trail == save.trail
+    if path is None or path.is_blank:
+        return True
+    written = [saved.path for saved in save.call_model.surroundings.saved]
+    if path.is_literal and save.saved.path is not None and save.saved.path.is_literal:
+        return False
+    return not path.is_of_others and not any(other is not None and other.is_same_as(path) for other in written)
+
+
+def _is_of_unknown_path(content: FromFile) -> bool:
+    path = read_path(content)
+    return path is None or path.is_blank
 
 
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
