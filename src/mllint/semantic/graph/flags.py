@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
-from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -155,10 +155,12 @@ def is_so_anyway(model: "Model", node: cst.BaseExpression, statement: cst.CSTNod
     """
     if holds_whole_numbers(model, node):
         return True
-    owner = model.value(node)
     value = constant(statement.value) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ...
-    is_plain = isinstance(owner, Tensor) and owner.attached is False and not owner.parameter
-    return is_plain and value is (flag == "stop_gradient")
+    if value is not (flag == "stop_gradient"):
+        return False
+    # Filled with something further below it may hang on a graph: only then.
+    made = [model.value(item) for item in all_assigned(model, node)] or [model.value(node)]
+    return all(isinstance(item, Tensor) and item.attached is False and not item.parameter for item in made)
 
 
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
