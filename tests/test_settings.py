@@ -337,6 +337,9 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
         ),
         ("environment.yaml", "dependencies:\n  - pytorch >= 1.13  # or newer\n", {"torch": "1.13"}),
         ("environment.yml", "dependencies:\n  - pytorch 1.9 py38\n", {"torch": "1.9"}),
+        ("environment-ubuntu.yml", "dependencies:\n  - pytorch=1.1.0\n", {"torch": "1.1"}),
+        ("conda_env.yaml", "dependencies:\n  - pytorch=1.4\n", {"torch": "1.4"}),
+        ("environments.yml", "dependencies:\n  - pytorch=1.4\n", {}),
         ("environment.yml", "dependencies:\n  - pytorch\n  - torchvision=0.9\n", {}),
         (
             "environment.yml",

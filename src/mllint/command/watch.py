@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from mllint.configuration.requirements import FILES
+from mllint.configuration.requirements import says_versions
 from mllint.configuration.settings import DEFAULT_EXCLUDE
 from mllint.output.style import printable
 from mllint.semantic.files.project_root import ProjectRoots
 
-_FILES = frozenset({".gitignore", ".mllint.toml", "mllint-suppressions.json", "mllint.toml", *FILES})
+_FILES = frozenset({".gitignore", ".mllint.toml", "mllint-suppressions.json", "mllint.toml"})
 """Files other than Python's own that what is found may depend on."""
 _UNWATCHED = frozenset({*DEFAULT_EXCLUDE, "__pycache__"})
 _STEP = 20
@@ -89,7 +89,7 @@ def _matters(path: str, *, is_new: bool) -> bool:
     if not _UNWATCHED.isdisjoint(folder.split(os.sep)):
         return False
     # A folder that came or went had files in it; of one that went, only the name is left to judge by.
-    return name.endswith((".py", ".pyi")) or name in _FILES or (is_new and "." not in name)
+    return name.endswith((".py", ".pyi")) or name in _FILES or says_versions(name) or (is_new and "." not in name)
 
 
 def _folders(paths: Iterable[str]) -> list[str]:

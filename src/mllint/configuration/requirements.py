@@ -1,9 +1,9 @@
 """Which framework versions a project asks for: the lower bound of its dependency on each.
 
-Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and
-``setup.py`` (``install_requires``), ``requirements.txt`` and conda's ``environment.yml`` at the root of the
-project; the first that names the framework decides. These files only refine what the rules say, so one that cannot be
-read or understood counts as one that says nothing.
+Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and ``setup.py``
+(``install_requires``), ``requirements.txt``, and conda's ``environment.yml``, ``environment-gpu.yml`` and the like, at
+the root of the project; the first that names the framework decides. These files only refine what the rules say, so one
+that cannot be read or understood counts as one that says nothing.
 """
 
 import os
@@ -13,9 +13,9 @@ from typing import Any
 
 Version = tuple[int, int]
 
-ENVIRONMENTS = ("environment.yml", "environment.yaml")
-FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", *ENVIRONMENTS)
-"""What says so, in the order of asking."""
+FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt")
+"""What says so, in the order of asking; after these come conda's environments."""
+_ENVIRONMENT = re.compile(r"(?:.*[-_.])?(?:env|environment|conda)(?:[-_.].*)?\.ya?ml", re.IGNORECASE)
 
 _PACKAGES = {
     "torch": ("torch",),
@@ -26,6 +26,11 @@ _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*
 _CONDA_REQUIREMENT = re.compile(r"\s*-\s*[\"']?(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*([^\"'#]*)")
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
+
+
+def says_versions(name: str) -> bool:
+    """Whether a file of that name at the root of a project may say which versions it asks for."""
+    return name in FILES or _ENVIRONMENT.fullmatch(name) is not None
 
 
 def lower_bounds(root: str) -> dict[str, str]:
@@ -139,12 +144,19 @@ def _from_requirements_txt(root: str) -> Iterator[tuple[str, str]]:
     yield from _split(line for line in lines if not line.lstrip().startswith(("#", "-")))
 
 
+def _environments(root: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(root) if _ENVIRONMENT.fullmatch(name))
+    except OSError:
+        return []
+
+
 def _from_environment(root: str) -> Iterator[tuple[str, str]]:
-    """The dependencies of conda's environment, those for pip included, row by row: ``- pytorch=1.10.2``.
+    """The dependencies of conda's environments, those for pip included, row by row: ``- pytorch=1.10.2``.
 
     ``=1.10`` (or a blank) means ``==1.10.*``; a build may follow, and the channel stand before the name.
     """
-    for name in ENVIRONMENTS:
+    for name in _environments(root):
         section = ""
         for line in _read(os.path.join(root, name)).splitlines():
             if line[:1].isalpha():

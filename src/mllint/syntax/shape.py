@@ -123,6 +123,17 @@ def adds(statement: cst.AugAssign | cst.Assign) -> bool:
     return value.__class__ is cst.BinaryOperation and value.operator.__class__ is cst.Add
 
 
+def joins(statement: cst.Assign) -> bool:
+    """Whether an assignment may put what a name holds and something else together: ``x = torch.cat((x, y))``."""
+    value = statement.value
+    return value.__class__ is cst.Call and len(statement.targets) == 1 and _is_pair(value)
+
+
+def _is_pair(call: cst.Call) -> bool:
+    first = call.args[0].value if call.args else None
+    return isinstance(first, (cst.Tuple, cst.List)) and len(first.elements) == 2
+
+
 def followed(
     node: cst.BaseExpression, path: tuple[int | None, ...]
 ) -> tuple[cst.BaseExpression, tuple[int | None, ...]]:

@@ -98,7 +98,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import appended, augmented, first_values, is_set_back
+from mllint.semantic.graph.additions import appended, augmented, first_values, is_set_back, joined
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
@@ -106,7 +106,7 @@ from mllint.semantic.graph.terms import is_summed
 from mllint.semantic.modules.running_buffers import added_with_graph
 from mllint.semantic.names.writes import updates_attribute
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import adds, detaches, gives_to_method
+from mllint.syntax.shape import adds, detaches, gives_to_method, joins
 
 rule = Rule(
     code="ML201",
@@ -122,6 +122,14 @@ rule = Rule(
 def check_total(node: cst.AugAssign | cst.Assign, context: Context) -> Iterator[Finding]:
     """Report ``total += loss`` and ``total = total + loss``."""
     accumulator = augmented(context.model, node)
+    if accumulator is not None:
+        yield from _finding(node, accumulator, context)
+
+
+@rule.on(cst.Assign, mentions=("cat", "stack"), shape=joins)
+def check_joined(node: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report ``outputs = torch.cat((outputs, output))``."""
+    accumulator = joined(context.model, node)
     if accumulator is not None:
         yield from _finding(node, accumulator, context)
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import MOVING
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.spent_parts import gone_through
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 # What is in these is evaluated at other times, or many times.
 _OTHER_TIMES = (cst.ClassDef, cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 
+_JOINING = frozenset(
+    {"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack", "paddle.concat"}
+)
+"""Functions that give one tensor for several."""
 _TAKING_OUT = ("pop", "popleft", "clear")
 """Methods that take something out of a list."""
 
@@ -66,6 +71,23 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
     if not isinstance(model.tree.parent(call), cst.Expr):
         return None
     return _in_loop(model, call, call.func.value, _loss_in(call.args[0].value))
+
+
+def joined(model: "Model", node: cst.Assign) -> Accumulator | None:
+    """The accumulation that ``outputs = torch.cat((outputs, x))`` is; ``None`` for every other assignment."""
+    target = node.targets[0].target
+    others = [side for side in _joined_in(model, node.value) if not is_as_it_was(target, side)]
+    return _in_loop(model, node, target, others[0]) if len(others) == 1 else None
+
+
+def _joined_in(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The two tensors that are put together in ``torch.cat((x, y))``."""
+    if not isinstance(node, cst.Call) or not node.args or model.qualified_name(node.func) not in _JOINING:
+        return []
+    pair = node.args[0].value
+    elements = pair.elements if isinstance(pair, (cst.Tuple, cst.List)) else ()
+    is_pair = len(elements) == 2 and all(type(item) is cst.Element for item in elements)
+    return [item.value for item in elements] if is_pair else []
 
 
 def _loss_in(added: cst.BaseExpression) -> cst.BaseExpression:
@@ -179,7 +201,7 @@ def is_set_back(accumulator: Accumulator) -> bool:
     made = (item for item in reaching if item.kind is BindingKind.ASSIGN and item.value is not None)
     home = model.tree.module if accumulator.is_of_others else loop  # another function may empty it
     is_anew = any(
-        item.value is not None and accumulator.key not in map(dotted_path, operands(item.value))
+        item.value is not None and not _goes_on_with(model, item.value, accumulator.key)
         for item in made
         if model.tree.is_below(item.node, loop)
     )
@@ -209,5 +231,11 @@ def _written(statement: cst.Assign) -> list[str | None]:
 
 def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> bool:
     """Whether a tensor is assigned that is not the collection with something added."""
-    is_tensor = isinstance(model.value(value), (Tensor, Output))
-    return is_tensor and not any(dotted_path(path) == key for path in operands(value))
+    return isinstance(model.value(value), (Tensor, Output)) and not _goes_on_with(model, value, key)
+
+
+def _goes_on_with(model: "Model", value: cst.BaseExpression, key: str) -> bool:
+    """Whether something is assigned that has the collection in it: with more added or put to it, or moved."""
+    while isinstance(value, cst.Call) and last_word(value.func) in MOVING and (moved := called_on(value)) is not None:
+        value = moved
+    return key in map(dotted_path, (*operands(value), *_joined_in(model, value)))
