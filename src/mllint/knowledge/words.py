@@ -20,5 +20,7 @@ ADDING_PARAMETERS = frozenset({"register_parameter", "add_parameter"})
 """Methods that register a parameter under a name."""
 SETTING = frozenset({"setattr", "__setattr__"})
 """What sets an attribute whose name may be computed."""
+STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked", "_mean", "_variance"})
+"""What layers count and do not train: the buffers of normalizations, in both frameworks."""
 MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 """Methods that move or convert a tensor and leave it on its graph."""

@@ -73,18 +73,18 @@ graph, for the parameters.) Evaluations with `volatile` variables, for a PyTorch
 word itself. Loops in which nothing but a loss is called, with an output and a target. Loops in which a library may
 attack the model: it is given the model, or makes the input out of the target, or the model is put into a collection, or
 something out of sight in the loop was made with the model, or with what holds it, or is told what became of its own
-output (`learner.adapt(loss)`). Loops whose results go into a `backward()` later. Models without parameters, and those
-of which all may be frozen (not before they were trained last), or are made without gradients, or whose class computes
-gradients itself, or a part of it in its own forward pass, such as forces; what Paddle's `jit.load` gives, which keeps
-no graph in evaluation mode; those of which nothing is known and whose output PyTorch's `numpy()` reads as it is, which
-raises where there is a graph. Networks of which nothing is known in a file that imports another framework, such as
-MXNet, Jittor or DyNet. The only forward pass of a script that trains nothing, which keeps one graph until the script
-ends. Single forward passes of inputs that are made up for their shape, and those of a test, `def test_forward(): ...`
-in a file with the word in its name. What a method of a module does for each item of a dict. Single forward passes right
-behind a statement with another one that is reported. Loops that are left after one batch. Functions that are defined
-anew right below, and those of a script that nothing mentions, not even a comment. Trainings that a trainer of another
-framework runs. Projects for a PyTorch before 0.4, or `paddle.fluid`, where `eval()` itself kept the graph from being
-recorded.
+output (`learner.adapt(loss)`). Loops whose results go into a `backward()` later. Models without parameters, those of
+which the forward pass is a `generate()` of transformers or PaddleNLP, and those of which all may be frozen (not before
+they were trained last), or are made without gradients, or whose class computes gradients itself, or a part of it in its
+own forward pass, such as forces; what Paddle's `jit.load` gives, which keeps no graph in evaluation mode; those of
+which nothing is known and whose output PyTorch's `numpy()` reads as it is, which raises where there is a graph.
+Networks of which nothing is known in a file that imports another framework, such as MXNet, Jittor or DyNet. The only
+forward pass of a script that trains nothing, which keeps one graph until the script ends. Single forward passes of
+inputs that are made up for their shape, and those of a test, `def test_forward(): ...` in a file with the word in its
+name. What a method of a module does for each item of a dict. Single forward passes right behind a statement with
+another one that is reported. Loops that are left after one batch. Functions that are defined anew right below.
+Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4, or `paddle.fluid`, where `eval()`
+itself kept the graph from being recorded.
 
 ## Fix safety
 
@@ -107,7 +107,6 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.files.scripts import is_left_over
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until_done
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
@@ -132,14 +131,14 @@ rule = Rule(
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
     # In a test: a few samples, gone with it.
-    if not is_test_code(context.model) and may_evaluate(context.model, loop) and _is_run(loop, context):
+    if not (is_test_code(context.model) or _is_too_old(context)) and may_evaluate(context.model, loop):
         yield from _of_loop(loop, context)
 
 
 @rule.on(cst.While, mentions=("eval",))
 def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
     """Report the loop that goes on with a model in evaluation mode until something is done."""
-    if not is_test_code(context.model) and may_evaluate_until_done(context.model, loop) and _is_run(loop, context):
+    if not (is_test_code(context.model) or _is_too_old(context)) and may_evaluate_until_done(context.model, loop):
         yield from _of_loop(loop, context)
 
 
@@ -156,7 +155,7 @@ def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
 @rule.on(cst.FunctionDef, mentions=("eval",))
 def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
-    if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or not _is_run(function, context):
+    if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or _is_too_old(context):
         return
     for call in evaluations_recorded(context.model, function):
         yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
@@ -165,7 +164,7 @@ def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding
 @rule.on_method("eval")
 def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
-    if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or not _is_run(switch, context):
+    if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or _is_too_old(context):
         return
     for call in inferences_recorded(context.model, switch):
         yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
@@ -179,14 +178,14 @@ def _help(context: Context, node: cst.CSTNode, what: str) -> str:
     return f"{decorated} under `with {framework}.no_grad():`"
 
 
-def _is_run(node: cst.CSTNode, context: Context) -> bool:
-    """Whether a place is run by a framework that has ``no_grad()``, and whose ``eval()`` does not imply it.
+def _is_too_old(context: Context) -> bool:
+    """Whether it is written for a PyTorch without ``no_grad()``, or a Paddle whose ``eval()`` switches gradients off.
 
-    In PyTorch before 0.4 variables are volatile. Up to Paddle 1.8 ``eval()`` switches gradients off: ``eval_mode()`` of
-    ``fluid/dygraph/tracer.py``, read in 1.8.5.
+    Up to Paddle 1.8 that is what it does: ``eval_mode()`` of ``fluid/dygraph/tracer.py``, read in 1.8.5.
     """
-    is_too_old = context.torch_version is not None and context.torch_version < _NO_GRAD_SINCE
-    return not (is_too_old or context.model.imports("paddle.fluid") or is_left_over(context.model, node))
+    if context.model.imports("paddle.fluid"):
+        return True
+    return context.torch_version is not None and context.torch_version < _NO_GRAD_SINCE
 
 
 def _framework(context: Context) -> str:

@@ -49,7 +49,7 @@ not known how they are made, whose optimizer does not step in the same loop, tha
 resumed training (`last_epoch=`) or for a warm-up that may begin at zero (`LambdaLR`, `LinearWarmup`, those of
 transformers): of `LambdaLR` the function is worked out at 0, as far as that can be told. Loops of their own that only
 bring a scheduler to where it was. Optimizers and schedulers that are given to something that cannot be looked into
-before.
+before. Branches that a test of some version chooses.
 
 ## Fix safety
 
@@ -69,6 +69,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
+from mllint.semantic.expressions.hints import is_for_one_version
 from mllint.semantic.training.schedules import steps_before_optimizer
 from mllint.syntax.shape import last_word
 
@@ -85,7 +86,9 @@ rule = Rule(
 @rule.on_method("step")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the scheduler."""
-    if not call.args and steps_before_optimizer(context.model, call) is not None:
+    if call.args or is_for_one_version(context.model, call):
+        return
+    if steps_before_optimizer(context.model, call) is not None:
         yield Finding(call, fix=lambda: _fix(call, context))
 
 

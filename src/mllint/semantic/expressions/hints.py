@@ -113,13 +113,16 @@ def is_scaled_scalar(model: "Model", node: cst.BaseExpression) -> bool:
     return bool(bindings)
 
 
+_OF_VERSIONS = re.compile(r"version|(?:torch|paddle)\w*\d", re.IGNORECASE)
+
+
 def is_for_one_version(model: "Model", node: cst.CSTNode) -> bool:
     """Whether it stands in a branch that a test of some version chooses: the other one may have another spelling."""
     branches = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp)))
     pending: list[cst.CSTNode] = [item.test for item in branches]
     while pending:
         part = pending.pop()
-        if isinstance(part, cst.Name) and "version" in part.value.lower():
+        if isinstance(part, cst.Name) and _OF_VERSIONS.search(part.value):
             return True
         pending += children(part)
     return False

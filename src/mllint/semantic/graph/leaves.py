@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import STATISTICS
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import changes_of_bound
@@ -363,7 +364,7 @@ def _is_weight_of_layer(model: "Model", node: cst.BaseExpression) -> bool:
 def _has_weight(model: "Model", tested: cst.BaseExpression, name: str) -> bool:
     layer = model.qualified_name(tested)
     state = None if layer is None else lookup.layer_state(layer)
-    return state is not None and name in state.keys
+    return state is not None and name in state.keys and name not in STATISTICS
 
 
 def _is_walked_over(model: "Model", binding: Binding) -> bool:

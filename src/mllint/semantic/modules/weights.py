@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.knowledge.words import ADDING_MODULES, SETTING
+from mllint.knowledge.words import ADDING_MODULES, SETTING, STATISTICS
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.assigned import assigned
@@ -20,9 +20,6 @@ from mllint.syntax.shape import argument, constant, last_word
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import ClassInfo
-
-
-_STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked", "_mean", "_variance"})
 
 
 def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
@@ -66,7 +63,7 @@ def has_only_statistics(model: "Model", node: cst.BaseExpression) -> bool:
     keys = module_keys(model, node, value) if isinstance(value, Module) else None
     if keys is None or not keys.is_closed:
         return False
-    return all(key.rpartition(".")[2] in _STATISTICS for key in (*keys.certain, *keys.optional))
+    return all(key.rpartition(".")[2] in STATISTICS for key in (*keys.certain, *keys.optional))
 
 
 def _is_made_of_values(value: Module) -> bool:

@@ -56,6 +56,7 @@ from mllint.semantic.training.wanted_gradients import (
     computes_gradients,
     is_of_volatile,
     may_compute_gradients,
+    only_generates,
     says_gradients,
 )
 from mllint.semantic.training.written import written_module
@@ -146,6 +147,7 @@ def _records_for_nothing(found: DataRound) -> bool:
         and not is_held_by_another(events(found.found.loop.body), found.forwards)
         and not is_used_for_backward(run, found.found.loop.frame, node)
         and not any(map(keeps_its_output, found.forwards))
+        and not any(map(only_generates, found.forwards))
         and (is_in_sight or not may_run_without_gradients(run.frame.function))
         and not any(map(is_of_volatile, found.forwards))
         # Asked last: the constructors of all layers are read for it.

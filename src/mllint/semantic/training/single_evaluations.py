@@ -46,6 +46,7 @@ from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
     is_of_volatile,
+    only_generates,
     says_gradients,
 )
 from mllint.semantic.values import Function, Module
@@ -338,7 +339,7 @@ def _switches_gradients_off_itself(forward: Event) -> bool:
     value = module_called(forward)
     method = value.definition.called if isinstance(value, Module) and value.definition is not None else None
     words = () if method is None else (node.value for node in subtree(method.node) if type(node) is cst.Name)
-    return any(word in OFF for word in words) or is_of_volatile(forward)
+    return any(word in OFF for word in words) or is_of_volatile(forward) or only_generates(forward)
 
 
 def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:

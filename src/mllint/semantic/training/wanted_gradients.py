@@ -92,6 +92,19 @@ def computes_gradients(forward: Event) -> bool:
     return "grad" in asked or any(map(runs_backward, called))
 
 
+def only_generates(forward: Event) -> bool:
+    """Whether what a module runs is a library's ``generate()``, which records no graph.
+
+    Under ``no_grad()`` it runs in ``GenerationMixin`` of transformers, read in 5.24, and of PaddleNLP, read in 2.8.
+    """
+    definition = _class_called(forward)
+    if definition is None or definition.called is None:
+        return False
+    model, method = definition.called.model, definition.called.node
+    calls = [call for call in model.tree.calls_in(method) if last_word(call.func) == "generate"]
+    return bool(calls) and not any(isinstance(model.value(call.func), Function) for call in calls)
+
+
 def may_compute_gradients(forward: Event) -> bool:
     """Whether something in the file of the class of the module that is called asks for gradients.
 
