@@ -38,7 +38,8 @@ tensor is, `(predicted == labels).sum()`, or read as one, `x.data.numpy()`, or i
 (`x.view(x.shape[0], -1)`) or by numbers, as arrays are, too (`x.squeeze(0)`). Calls with `out=` or `inplace=True`.
 `x.to(device)` where `x` was made on that `device`, is there by `x = x.to(device)`, was made by a module that was moved
 there, or comes from a function of the project that ends with a move to the same; nor where `x` is given to nothing but
-an `nn.DataParallel`, which copies it to its devices. Tensors that are made in the same statement
+an `nn.DataParallel`, which copies it to its devices. `x.reshape(2, -1)` where all that reads `x` below has it shaped
+anew; `x.scatter_(1, index, 1).float()` of what was made of such numbers. Tensors that are made in the same statement
 (`torch.zeros(1).cuda()` starts CUDA; `torch.from_numpy(np.zeros(3))` starts nothing), but for another shape of what a
 function of the project gives back, which nobody needs for what else that does. Parts of a batch of which the code reads
 what no tensor has: a graph, with its `ndata`. Parameters that are declared as something of another library. What a

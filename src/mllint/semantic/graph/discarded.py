@@ -91,6 +91,8 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
         return None
     if needless.is_made_there(model, call) or needless.is_scattered(model, call):
         return None
+    if needless.is_shaped_anew(model, call) or needless.is_of_that_type(model, call):
+        return None
     value = model.value(receiver)
     if detaches(call) and isinstance(value, Tensor) and value.attached is False and not sets_flags(model):
         return None  # there is no graph to take it out of

@@ -1,4 +1,4 @@
-"""Results that are thrown away and not missed: computed once more below, there already, looked at, moved by others."""
+"""Results that are thrown away and not missed: computed once more below, so already, looked at, or left to others."""
 
 import itertools
 from collections.abc import Sequence
@@ -18,13 +18,15 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Tensor
-from mllint.syntax.shape import called_on, dotted_path, fingerprint, last_word, string_literal
+from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 MOVING = ("to", "cuda")
+_KEEPING_ORDER = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze"})
+_OF_FLOATS = frozenset({"torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty", "torch.FloatTensor"})
 _SCATTERING = "torch.nn.DataParallel"
 """It copies what its call is given to the devices of its replicas, wherever that is."""
 _LOOKING = frozenset(
@@ -230,6 +232,54 @@ def _is_given_to_scattering(model: "Model", node: cst.BaseExpression) -> bool:
     call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
     callee = model.value(call.func) if isinstance(call, cst.Call) else None
     return isinstance(callee, Module) and callee.wrappers[:1] == (_SCATTERING,)
+
+
+def is_shaped_anew(model: "Model", call: cst.Call) -> bool:
+    """Whether all that reads the numbers of ``x`` below ``x.reshape(2, -1)`` says itself which shape they are to have.
+
+    Either keeps their order.
+    """
+    operand, scope = called_on(call), model.scope_of(call)
+    place = scope.place_of(call)
+    if last_word(call.func) not in _KEEPING_ORDER or not isinstance(operand, cst.Name) or place is None:
+        return False
+    reads = [node for binding in model.reaching(operand) for node in uses(model, binding) if node is not operand]
+    below = [node for node in reads if (there := scope.place_of(node)) is not None and there[1] > place[1]]
+    taken = [node for node in below if not _asks_no_data(model, node)]
+    return bool(taken) and all(_is_shaped(model, node) for node in taken)
+
+
+def _is_shaped(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a place gives a tensor another shape, by a method or a function, whichever it had."""
+    parent = model.tree.parent(node)
+    call = model.tree.parent(parent) if isinstance(parent, (cst.Attribute, cst.Arg)) else None
+    word = last_word(call.func) if isinstance(call, cst.Call) else None
+    if not isinstance(call, cst.Call) or word not in ("view", "reshape"):
+        return False
+    return call.func is parent or (bool(call.args) and call.args[0] is parent)
+
+
+def is_of_that_type(model: "Model", call: cst.Call) -> bool:
+    """Whether ``mask.scatter_(1, index, 1).float()`` converts to the type that ``mask = torch.zeros(3)`` has anyway."""
+    operand = called_on(call)
+    while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
+        operand = called_on(operand)
+    if last_word(call.func) != "float" or call.args or not isinstance(operand, cst.Name):
+        return False
+    made = [_before_moves(item) for item in all_assigned(model, operand)]
+    return bool(made) and all(_makes_floats(model, item) for item in made)
+
+
+def _before_moves(node: cst.BaseExpression) -> cst.BaseExpression:
+    while isinstance(node, cst.Call) and last_word(node.func) in MOVING and (moved := called_on(node)) is not None:
+        node = moved
+    return node
+
+
+def _makes_floats(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a call makes a tensor of the usual type, as far as nobody has set another default."""
+    is_plain = isinstance(node, cst.Call) and argument(node, None, "dtype") is None
+    return is_plain and isinstance(node, cst.Call) and model.library_name(node.func) in _OF_FLOATS
 
 
 def is_among_notes(model: "Model", statement: cst.BaseSmallStatement) -> bool:
