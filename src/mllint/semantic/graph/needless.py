@@ -261,10 +261,10 @@ def _is_shaped(model: "Model", node: cst.BaseExpression) -> bool:
 
 def is_of_that_type(model: "Model", call: cst.Call) -> bool:
     """Whether ``mask.scatter_(1, index, 1).float()`` converts to the type that ``mask = torch.zeros(3)`` has anyway."""
-    operand = called_on(call)
+    written = operand = called_on(call)
     while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
         operand = called_on(operand)
-    if last_word(call.func) != "float" or call.args or not isinstance(operand, cst.Name):
+    if last_word(call.func) != "float" or call.args or operand is written or not isinstance(operand, cst.Name):
         return False
     made = [_before_moves(item) for item in all_assigned(model, operand)]
     return bool(made) and all(_makes_floats(model, item) for item in made)

@@ -407,14 +407,24 @@ class ClassInfo:
         result: Value | None = None
         seen = False
         values = (binding.scope.model.binding_value(binding) for binding in self.lasting(name))
-        for value in chain(values, self._registrations(name)):
-            if isinstance(value, Nothing):
+        for found in chain(values, self._registrations(name)):
+            if isinstance(found, Nothing):
                 continue
+            value = self._declared_tensor(name) if found is None else found
             result = value if not seen else join(result, value)
             seen = True
             if result is None:
                 return None
         return result
+
+    def _declared_tensor(self, name: str) -> Tensor | None:
+        """What ``name: torch.Tensor`` in the class body says of an attribute of which an assignment says nothing."""
+        for info in self.lineage:
+            for binding in info.model.scope(info.node).bindings.get(name, ()):
+                value = info.model.binding_value(binding) if binding.kind is BindingKind.ANNOTATED else None
+                if isinstance(value, Tensor):
+                    return value
+        return None
 
 
 def _definitions(body: cst.BaseSuite) -> Iterator[cst.FunctionDef]:
