@@ -134,6 +134,20 @@ def test_torch_backward_of_the_last_item_of_a_list(torch: Any, retain: bool) -> 
 
 
 @pytest.mark.parametrize("cut", [False, True])
+def test_torch_joined_losses_keep_the_graph_of_each(torch: Any, cut: bool) -> None:
+    """``outputs = torch.cat((outputs, output))`` hangs on all that was joined, unless each was detached before."""
+
+    def join(epoch: Epoch, loss: Any) -> None:
+        before = epoch.kept.pop() if epoch.kept else torch.zeros(0)
+        epoch.kept.append(torch.cat((before, (loss.detach() if cut else loss).reshape(1))))
+
+    alive, nodes = torch_epoch(torch, join, backward=False)
+    assert (alive, nodes > 0) == ((0, False) if cut else (ROUNDS, True))
+    alive, nodes = torch_epoch(torch, join, backward=True)
+    assert (alive, nodes > 0) == (0, not cut)
+
+
+@pytest.mark.parametrize("cut", [False, True])
 def test_torch_dict_in_a_list_keeps_the_graph_of_its_loss(torch: Any, cut: bool) -> None:
     """``outputs.append(output)`` after ``output["loss"].backward()``, unless the entry was detached before."""
 

@@ -181,3 +181,12 @@ def test_torch_flag_is_why_it_raises_before_backward(torch: Any) -> None:
     (weight * weight).sum().backward()
     with pytest.raises(RuntimeError, match="a leaf Variable"):
         weight.sub_(0.1 * weight.grad)
+
+
+def test_torch_buffers_of_layers_may_be_changed(torch: Any) -> None:
+    """The look-alike: what a normalization counts is no parameter, as its weight is."""
+    layer = torch.nn.BatchNorm2d(3)
+    layer.running_var.fill_(0.5)
+    layer.num_batches_tracked.zero_()
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        layer.weight.fill_(0.5)
