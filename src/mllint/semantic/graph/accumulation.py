@@ -35,7 +35,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import called_on, detaches, dotted_path, last_word
+from mllint.syntax.shape import before_methods, detaches, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -346,9 +346,7 @@ class Accumulator:
 
         Moved or converted, ``loss.to(torch.float16)``, it has the same graph.
         """
-        part = self.added
-        while isinstance(part, cst.Call) and last_word(part.func) in MOVING and called_on(part) is not None:
-            part = called_on(part) or part
+        part = before_methods(self.added, MOVING)
         while isinstance(part, cst.BinaryOperation) and isinstance(part.operator, (cst.Multiply, cst.Divide)):
             sides = [side for side in (part.left, part.right) if not isinstance(self.model.value(side), Number)]
             if len(sides) != 1:

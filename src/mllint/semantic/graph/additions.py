@@ -12,7 +12,15 @@ from mllint.semantic.names.first_rounds import begins_for
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Output, Tensor
-from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    before_methods,
+    called_on,
+    dotted_path,
+    fingerprint,
+    last_word,
+    subscript_index,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -236,6 +244,5 @@ def _is_made_of_others(model: "Model", value: cst.BaseExpression, key: str) -> b
 
 def _goes_on_with(model: "Model", value: cst.BaseExpression, key: str) -> bool:
     """Whether something is assigned that has the collection in it: with more added or put to it, or moved."""
-    while isinstance(value, cst.Call) and last_word(value.func) in MOVING and (moved := called_on(value)) is not None:
-        value = moved
+    value = before_methods(value, MOVING)
     return key in map(dotted_path, (*operands(value), *_joined_in(model, value)))

@@ -18,7 +18,7 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Tensor
-from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, string_literal
+from mllint.syntax.shape import argument, before_methods, called_on, dotted_path, fingerprint, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -266,14 +266,8 @@ def is_of_that_type(model: "Model", call: cst.Call) -> bool:
         operand = called_on(operand)
     if last_word(call.func) != "float" or call.args or operand is written or not isinstance(operand, cst.Name):
         return False
-    made = [_before_moves(item) for item in all_assigned(model, operand)]
+    made = [before_methods(item, MOVING) for item in all_assigned(model, operand)]
     return bool(made) and all(_makes_floats(model, item) for item in made)
-
-
-def _before_moves(node: cst.BaseExpression) -> cst.BaseExpression:
-    while isinstance(node, cst.Call) and last_word(node.func) in MOVING and (moved := called_on(node)) is not None:
-        node = moved
-    return node
 
 
 def _makes_floats(model: "Model", node: cst.BaseExpression) -> bool:
