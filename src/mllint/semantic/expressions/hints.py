@@ -26,7 +26,7 @@ _METHODS = frozenset(name for kind in (list, dict, set, str, io.TextIOBase) for 
 _KNOWN = frozenset({"torch", "paddle", "numpy", "builtins"})
 """Libraries of which it is known what they give, or that it is no tensor."""
 _MAX_STEPS = 3
-"""Through how many names what computes a loss is followed."""
+"""Through how many names what computes a loss, or tells a version, is followed."""
 _CRITERION = frozenset({"criterion", "crit"})
 
 
@@ -113,19 +113,37 @@ def is_scaled_scalar(model: "Model", node: cst.BaseExpression) -> bool:
     return bool(bindings)
 
 
-_OF_VERSIONS = re.compile(r"version|(?:torch|paddle)\w*\d", re.IGNORECASE)
-
-
 def is_for_one_version(model: "Model", node: cst.CSTNode) -> bool:
     """Whether it stands in a branch that a test of some version chooses: the other one may have another spelling."""
     branches = (item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp)))
     pending: list[cst.CSTNode] = [item.test for item in branches]
+    followed = 0
     while pending:
         part = pending.pop()
-        if isinstance(part, cst.Name) and _OF_VERSIONS.search(part.value):
+        if isinstance(part, cst.Name) and "version" in part.value.lower():
             return True
+        if isinstance(part, cst.Call) and _compares_versions(model.value(part.func)):
+            return True
+        if isinstance(part, cst.Name) and followed < _MAX_STEPS:
+            followed += 1
+            pending += _assigned_here_or_outside(model, part)
         pending += children(part)
     return False
+
+
+def _compares_versions(value: "Value | None") -> bool:
+    """Whether a function of the project asks for the version of something: ``torch.__version__``."""
+    if not isinstance(value, Function):
+        return False
+    home, body = value.definition.model, value.definition.node
+    return any(home.tree.is_below(name, body) for name in home.names_by_word.get("__version__", ()))
+
+
+def _assigned_here_or_outside(model: "Model", name: cst.Name) -> list[cst.BaseExpression]:
+    """What a name is assigned where it is read, or in the body around the function that reads it."""
+    home = model.scope_of(name).home_of(name.value)
+    bindings = model.reaching(name) or (() if home is None else home.bindings.get(name.value, ()))
+    return [value for item in bindings if (value := assigned(item)) is not None]
 
 
 _MAKERS_OF_TENSORS = ("from_numpy", "as_tensor", "tensor", "asarray", "array")
