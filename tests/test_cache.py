@@ -404,7 +404,11 @@ def _edited(root: Path, chance: random.Random) -> str:
 @pytest.mark.parametrize(
     "project",
     [
-        pytest.param(path, id=path.relative_to(FIXTURES).as_posix(), marks=[pytest.mark.slow] if index % 18 else [])
+        pytest.param(
+            path,
+            id=path.relative_to(FIXTURES).as_posix(),
+            marks=[pytest.mark.slow, *([pytest.mark.thorough] if index % 5 else [])] if index % 18 else [],
+        )
         for index, path in enumerate(_PROJECTS)
     ],
 )
