@@ -8,7 +8,7 @@ import pytest
 
 from harness.cases import Case
 
-ONE_OF_THOROUGH = 23
+ONE_OF_THOROUGH = 41
 """Of how many that are alike one runs before a change is accepted; a prime is in step with no ``every``."""
 
 
