@@ -86,9 +86,9 @@ rule = Rule(
 @rule.on_method("step")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the scheduler."""
-    if call.args or is_for_one_version(context.model, call):
+    if call.args or steps_before_optimizer(context.model, call) is None:
         return
-    if steps_before_optimizer(context.model, call) is not None:
+    if not is_for_one_version(context.model, call):
         yield Finding(call, fix=lambda: _fix(call, context))
 
 

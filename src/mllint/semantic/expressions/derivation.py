@@ -125,11 +125,11 @@ class Derivation:
         found, self._too_deep = self._too_deep, {}
         if self._descents == MAX_DESCENTS:
             return memo[key]
+        del memo[key]  # what lies deep may need it, and must not take it for what it is not
         self._descents += 1
         try:
             for other, (memo_of_other, *deep) in found.items():
                 self.once(memo_of_other, other, *deep)
-            del memo[key]
             return self.once(memo, key, thing, derive)
         finally:
             self._descents -= 1

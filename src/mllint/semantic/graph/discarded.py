@@ -61,7 +61,7 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
         return None
     if model.library_name(call.func) not in _READERS and needless.is_computed_again(model, call):
         return None
-    if last_word(call.func) not in needless.MOVING and needless.is_among_notes(model, statement):
+    if last_word(call.func) not in needless.PLACING and needless.is_among_notes(model, statement):
         return None
     if not found.is_meant or not placement.can_be_rebound(model, found.operand, statement):
         return found._replace(is_meant=False)

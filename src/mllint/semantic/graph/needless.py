@@ -24,7 +24,8 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MOVING = ("to", "cuda")
+PLACING = ("to", "cuda")
+_IN_ANY_SHAPE = frozenset({"device", "dtype", "is_cuda", "get_device", "requires_grad", "numel", "nelement"})
 _KEEPING_ORDER = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze"})
 _OF_FLOATS = frozenset({"torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty", "torch.FloatTensor"})
 _SCATTERING = "torch.nn.DataParallel"
@@ -89,12 +90,20 @@ def is_made_there(model: "Model", call: cst.Call) -> bool:
     done to it in place on the way, ``x.fill_(1).to(device)``, leaves it there.
     """
     operand = called_on(call)
-    if operand is None or last_word(call.func) not in ("to", "cuda") or len(call.args) > 1:
+    if operand is None or last_word(call.func) not in PLACING or len(call.args) > 1:
         return False
-    while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
-        operand = called_on(operand) or operand.func
-    bound = model.reaching(operand)
+    bound = model.reaching(_before_writes(operand))
     return bool(bound) and all(_is_bound_there(model, binding, call) for binding in bound)
+
+
+def _before_writes(node: cst.BaseExpression) -> cst.BaseExpression:
+    """What methods are called on that work in place: ``x`` of ``x.fill_(1).clamp_(0)``."""
+    while isinstance(node, cst.Call) and (last_word(node.func) or "").endswith("_"):
+        written = called_on(node)
+        if written is None:
+            break
+        node = written
+    return node
 
 
 def _is_bound_there(model: "Model", binding: Binding, move: cst.Call) -> bool:
@@ -214,7 +223,7 @@ def _device(node: cst.BaseExpression) -> str | None:
 def is_scattered(model: "Model", call: cst.Call) -> bool:
     """Whether ``x.cuda()`` moves what is given to nothing but a ``DataParallel``, which copies it to its devices."""
     operand = called_on(call)
-    if last_word(call.func) not in MOVING or len(call.args) > 1 or not isinstance(operand, cst.Name):
+    if last_word(call.func) not in PLACING or len(call.args) > 1 or not isinstance(operand, cst.Name):
         return False
     reads = [node for binding in model.reaching(operand) for node in uses(model, binding) if node is not operand]
     taken = [node for node in reads if not _asks_no_data(model, node)]
@@ -247,8 +256,14 @@ def is_shaped_anew(model: "Model", call: cst.Call) -> bool:
         return False
     reads = [node for binding in model.reaching(operand) for node in uses(model, binding) if node is not operand]
     below = [node for node in reads if (there := scope.place_of(node)) is not None and there[1] > place[1]]
-    taken = [node for node in below if not _asks_no_data(model, node)]
+    taken = [node for node in below if not _asks_where_it_is(model, node)]
     return bool(taken) and all(_is_shaped(model, node) for node in taken)
+
+
+def _asks_where_it_is(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a place asks a tensor for what it is in any shape."""
+    parent = model.tree.parent(node)
+    return isinstance(parent, cst.Attribute) and parent.attr.value in _IN_ANY_SHAPE
 
 
 def _is_shaped(model: "Model", node: cst.BaseExpression) -> bool:
@@ -263,12 +278,11 @@ def _is_shaped(model: "Model", node: cst.BaseExpression) -> bool:
 
 def is_of_that_type(model: "Model", call: cst.Call) -> bool:
     """Whether ``mask.scatter_(1, index, 1).float()`` converts to the type that ``mask = torch.zeros(3)`` has anyway."""
-    written = operand = called_on(call)
-    while isinstance(operand, cst.Call) and (last_word(operand.func) or "").endswith("_"):
-        operand = called_on(operand)
+    written = called_on(call)
+    operand = None if written is None else _before_writes(written)
     if last_word(call.func) != "float" or call.args or operand is written or not isinstance(operand, cst.Name):
         return False
-    made = [before_methods(item, MOVING) for item in all_assigned(model, operand)]
+    made = [before_methods(item, PLACING) for item in all_assigned(model, operand)]
     return bool(made) and all(_makes_floats(model, item) for item in made)
 
 
@@ -314,7 +328,7 @@ def _is_example(model: "Model", line: cst.CSTNode) -> bool:
 
 def _drops(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression is a call that computes a new tensor, by its spelling, and moves nothing."""
-    if not isinstance(node, cst.Call) or last_word(node.func) in MOVING:
+    if not isinstance(node, cst.Call) or last_word(node.func) in PLACING:
         return False
     name = model.library_name(node.func)
     if name is None and isinstance(node.func, cst.Attribute) and isinstance(model.value(node.func.value), Tensor):
