@@ -541,3 +541,68 @@ def test_torch_data_parallel_scatters_all_that_it_is_given(torch: Any, monkeypat
     wrapper(input=rows)
     assert scattered[0][0][0] is rows
     assert scattered[1][1]["input"] is rows
+
+
+def test_an_index_and_what_is_copied_may_be_on_the_cpu() -> None:
+    """``table[order]`` and ``weight.copy_(table)`` take from the CPU what another device has not; a sum does not.
+
+    The one other device that every build has holds no numbers, so what is looked at is which of them raise.
+    """
+    torch = pytest.importorskip("torch")
+    elsewhere, order = torch.empty(3, 2, device="meta"), torch.randperm(3)
+    assert elsewhere[order].device == elsewhere.device
+    assert elsewhere.copy_(torch.ones(3, 2)).device == elsewhere.device
+    with pytest.raises(RuntimeError):
+        elsewhere + torch.ones(3, 2)
+
+
+def test_only_a_leaf_without_a_graph_gets_a_gradient() -> None:
+    """Who sets the flag of what was computed from a leaf is refused, or finds no gradient."""
+    torch = pytest.importorskip("torch")
+    weight = torch.ones(2, requires_grad=True)
+    computed, plain = weight * 2, torch.ones(2) * 2
+    computed.detach()
+    with pytest.raises(RuntimeError, match="leaf"):
+        computed.requires_grad = True
+    plain.detach()
+    plain.requires_grad = True
+    for thing in (computed.requires_grad_(), plain):
+        (thing * 3).sum().backward()
+    assert plain.grad.tolist() == [3.0, 3.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert computed.grad is None
+
+
+def test_what_is_computed_without_gradients_has_no_graph() -> None:
+    torch = pytest.importorskip("torch")
+    weight = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        moved, kept = weight + 1, weight
+    assert not moved.requires_grad
+    assert kept.requires_grad
+
+
+def test_a_shape_that_nobody_misses() -> None:
+    """What is made of each number is shaped anew, one row is taken out, a comparison spreads: all without the call."""
+    torch = pytest.importorskip("torch")
+    functional = torch.nn.functional
+    picked = torch.tensor([[0], [2], [1]])
+    as_they_are, squeezed = (functional.one_hot(item, 3).view(-1, 3) for item in (picked, picked.squeeze(1)))
+    assert as_they_are.tolist() == squeezed.tolist()
+    assert functional.one_hot(picked, 3).shape != functional.one_hot(picked.squeeze(1), 3).shape
+    features = torch.rand(4, 10, 1, 1)
+    assert torch.squeeze(features).tolist() == torch.squeeze(features.view(4, 10)).tolist()
+    scores, limits = torch.rand(2, 3, 4, 4), torch.tensor([0.1, 0.5, 0.9]).reshape(1, -1, 1, 1)
+    assert (scores > limits).tolist() == (scores > limits.expand_as(scores)).tolist()
+    row = torch.rand(1, 5)
+    assert torch.allclose(row, row.squeeze())
+
+
+def test_a_parameter_goes_where_its_module_goes() -> None:
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(2, 2)
+    layer.weight.to("meta")
+    assert layer.weight.device.type == "cpu"
+    layer.to("meta")
+    assert layer.weight.device.type == "meta"

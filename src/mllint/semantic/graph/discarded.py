@@ -11,8 +11,10 @@ from mllint.semantic.expressions.moved_tensors import is_moved_tensor
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import needless, placement
 from mllint.semantic.graph.leaves import sets_flags
+from mllint.semantic.graph.unmissed import is_unmissed
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Batch, ClassObject, Elements, Function, Instance, Module, Output, Tensor
-from mllint.syntax.shape import detaches, last_word, writes_elsewhere
+from mllint.syntax.shape import detaches, last_word, root_of, writes_elsewhere
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -54,7 +56,7 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
 
     ``paddle`` is the version of Paddle that the project runs on; ``None`` for the newest.
     """
-    found = _by_method(model, call, paddle)
+    found = _by_method(model, statement, call, paddle)
     if found is None and not ends_a_test(model, statement):
         found = _by_class_method(model, call) or _by_function(model, call) or _by_layer(model, call)
     if found is None or placement.wants_no_result(model, statement) or new_results.is_measured(model, call):
@@ -62,6 +64,8 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
     if model.library_name(call.func) not in _READERS and needless.is_computed_again(model, call):
         return None
     if last_word(call.func) not in needless.PLACING and needless.is_among_notes(model, statement):
+        return None
+    if is_unmissed(model, statement, call, found.operand):
         return None
     if not found.is_meant or not placement.can_be_rebound(model, found.operand, statement):
         return found._replace(is_meant=False)
@@ -74,7 +78,7 @@ def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple
     return found._replace(keeps_numbers=found.keeps_numbers and not changes)
 
 
-def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -> Discarded | None:
+def _by_method(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple[int, int] | None) -> Discarded | None:
     """A method that gives a new tensor, on a tensor that outlives the statement."""
     if not isinstance(call.func, cst.Attribute) or writes_elsewhere(call):
         return None
@@ -89,7 +93,7 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
         return Discarded(receiver, f"{name}()", False)
     if root is None or new_results.is_other_object(model, receiver):
         return None
-    if needless.is_made_there(model, call) or needless.is_scattered(model, call):
+    if needless.is_made_there(model, call) or needless.is_taken_anywhere(model, call):
         return None
     if needless.is_shaped_anew(model, call) or needless.is_of_that_type(model, call):
         return None
@@ -100,7 +104,7 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
     if not (
         is_sure
         or new_results.gives_new_on_some_way(model, receiver, name, paddle)
-        or (value is None and new_results.gives_new_shape(model, call))
+        or (value is None and _gives_new_shape(model, statement, call))
         or (value is None and is_moved_tensor(model, receiver, name))
     ):
         return None
@@ -108,6 +112,17 @@ def _by_method(model: "Model", call: cst.Call, paddle: tuple[int, int] | None) -
     is_same = new_results.keeps_numbers(name) and not new_results.is_converted(receiver)
     is_meant = "tensors" not in returns and name not in _NAMED and not name.startswith("new")
     return Discarded(root, f"{name}()", is_meant, is_sure and is_same and not detaches(call))
+
+
+def _gives_new_shape(model: "Model", statement: cst.Expr, call: cst.Call) -> bool:
+    """Whether a thing that is not known surely has a new one made of it, of another shape.
+
+    A part of another object than the own one is for that to read, where the function does not read it again.
+    """
+    operand = call.func.value if isinstance(call.func, cst.Attribute) else None
+    if isinstance(operand, cst.Attribute) and method_of_receiver(model, root_of(operand)) is None:
+        return new_results.gives_new_shape(model, call) and placement.is_read_below(model, operand, statement)
+    return new_results.gives_new_shape(model, call)
 
 
 def _is_given_back(model: "Model", node: cst.BaseExpression) -> bool:

@@ -12,7 +12,8 @@ from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.expressions.new_results import NEW
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.placement import is_in_cells
-from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.assigned import all_assigned, assigned
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
 PLACING = ("to", "cuda")
 _IN_ANY_SHAPE = frozenset({"device", "dtype", "is_cuda", "get_device", "requires_grad", "numel", "nelement"})
 _KEEPING_ORDER = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze"})
+_ONE_BY_ONE = frozenset({"one_hot", "relu", "sigmoid", "tanh", "exp", "log", "abs", "sqrt", "float", "long", "int"})
+"""Functions and methods that take the numbers of a tensor one by one, in their order."""
 _OF_FLOATS = frozenset({"torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty", "torch.FloatTensor"})
 _SCATTERING = "torch.nn.DataParallel"
 """It copies what its call is given to the devices of its replicas, wherever that is."""
+_HOLDING = ("Variable", "Parameter")
+_COPYING = frozenset({"clone", "detach", "float", "double", "half", "contiguous", "requires_grad_"})
 _LOOKING = frozenset(
     {"size", "dim", "ndimension", "numel", "nelement", "item", "tolist", "type", "stride", "get_device"}
 )
@@ -92,11 +97,11 @@ def is_made_there(model: "Model", call: cst.Call) -> bool:
     operand = called_on(call)
     if operand is None or last_word(call.func) not in PLACING or len(call.args) > 1:
         return False
-    bound = model.reaching(_before_writes(operand))
+    bound = model.reaching(before_writes(operand))
     return bool(bound) and all(_is_bound_there(model, binding, call) for binding in bound)
 
 
-def _before_writes(node: cst.BaseExpression) -> cst.BaseExpression:
+def before_writes(node: cst.BaseExpression) -> cst.BaseExpression:
     """What methods are called on that work in place: ``x`` of ``x.fill_(1).clamp_(0)``."""
     while isinstance(node, cst.Call) and (last_word(node.func) or "").endswith("_"):
         written = called_on(node)
@@ -110,8 +115,33 @@ def _is_bound_there(model: "Model", binding: Binding, move: cst.Call) -> bool:
     value = binding.value
     if value is None or binding.kind is not BindingKind.ASSIGN:
         return False
-    is_computed = not binding.path and _is_computed_there(model, value, move)
+    is_computed = not binding.path and (_is_computed_there(model, value, move) or _is_made_of_moved(model, value, move))
     return is_computed or (isinstance(value, cst.Call) and _comes_back_there(model, value, binding.path, move))
+
+
+def _is_made_of_moved(model: "Model", value: cst.BaseExpression, move: cst.Call) -> bool:
+    """Whether a value is a copy of what has been moved to the same place, on the same conditions.
+
+    ``copy = Variable(x.clone())`` and ``if cuda: copy.cuda()``, behind ``if cuda: x = x.cuda()``.
+    """
+    while isinstance(value, cst.Call) and value.args and last_word(value.func) in _HOLDING:
+        value = value.args[0].value
+    while (isinstance(value, cst.Call) and last_word(value.func) in _COPYING) or isinstance(value, cst.Attribute):
+        inner = called_on(value) if isinstance(value, cst.Call) else value.value if value.attr.value == "data" else None
+        if inner is None:
+            return False
+        value = inner
+    if not isinstance(value, cst.Name):
+        return False
+    holding = [(fingerprint(test), verdict) for test, verdict in verdicts(model, move)]
+    for binding in model.reaching(value):
+        moved = assigned(binding)
+        if not isinstance(moved, cst.Call) or not isinstance(moved.func, cst.Attribute):
+            continue
+        on = [(fingerprint(test), verdict) for test, verdict in verdicts(model, binding.node)]
+        if _names_same_place(moved, move) and all(condition in holding for condition in on):
+            return True
+    return False
 
 
 def _comes_back_there(model: "Model", made: cst.Call, path: tuple[int | None, ...], move: cst.Call) -> bool:
@@ -220,20 +250,44 @@ def _device(node: cst.BaseExpression) -> str | None:
     return dotted_path(node) if text is None else repr(text)
 
 
-def is_scattered(model: "Model", call: cst.Call) -> bool:
-    """Whether ``x.cuda()`` moves what is given to nothing but a ``DataParallel``, which copies it to its devices."""
+def is_taken_anywhere(model: "Model", call: cst.Call) -> bool:
+    """Whether ``x.cuda()`` moves what is given to nothing but what takes it from wherever it is.
+
+    A ``DataParallel`` copies it to its devices, ``weight.copy_(x)`` to that of the weight, and ``table[x]`` takes an
+    index from the CPU.
+    """
     operand = called_on(call)
-    if last_word(call.func) not in PLACING or len(call.args) > 1 or not isinstance(operand, cst.Name):
+    if last_word(call.func) not in PLACING or len(call.args) > 1 or dotted_path(call.func) is None or operand is None:
         return False
     reads = [node for binding in model.reaching(operand) for node in uses(model, binding) if node is not operand]
     taken = [node for node in reads if not _asks_no_data(model, node)]
-    return bool(taken) and all(_is_given_to_scattering(model, node) for node in taken)
+    return bool(taken) and all(
+        _is_given_to_scattering(model, node) or _is_copied(model, node) or _is_index(model, node) for node in taken
+    )
+
+
+def _is_copied(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether the numbers of another tensor are written over by those of a thing: ``weight.data.copy_(x)``."""
+    arg = model.tree.parent(node)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    return isinstance(call, cst.Call) and last_word(call.func) == "copy_" and call.args[0] is arg
+
+
+def _is_index(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a thing says which rows are taken, or written: ``table[x]``."""
+    index = model.tree.parent(node)
+    return isinstance(index, cst.Index) and index.value is node
 
 
 def _asks_no_data(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a place asks a tensor for its shape or the like, wherever that is."""
     parent = model.tree.parent(node)
-    return isinstance(parent, cst.Attribute) and parent.attr.value in (_LOOKING | _SEEN) - CUTTING
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value in (_LOOKING | _SEEN) - CUTTING
+    call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "len":
+        return True
+    return isinstance(parent, cst.Subscript) and parent.value is node and _asks_no_data(model, parent)
 
 
 def _is_given_to_scattering(model: "Model", node: cst.BaseExpression) -> bool:
@@ -267,23 +321,44 @@ def _asks_where_it_is(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _is_shaped(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a place gives a tensor another shape, by a method or a function, whichever it had."""
+    """Whether a place gives a tensor another shape, by a method or a function, whichever it had.
+
+    Or the result of a function that takes the numbers one by one, or takes out what has one row only.
+    """
     parent = model.tree.parent(node)
     call = model.tree.parent(parent) if isinstance(parent, (cst.Attribute, cst.Arg)) else None
     word = last_word(call.func) if isinstance(call, cst.Call) else None
-    if not isinstance(call, cst.Call) or word not in ("view", "reshape"):
+    if not isinstance(call, cst.Call):
         return False
-    return call.func is parent or (bool(call.args) and call.args[0] is parent)
+    if word == "allclose" and call.func is not parent:
+        return model.library_name(call.func) is not None
+    if call.func is not parent and call.args[0] is not parent:
+        return False
+    if word in ("view", "reshape"):
+        return True
+    if word in ("squeeze", "flatten"):
+        return len(call.args) == (0 if call.func is parent else 1)
+    return word in _ONE_BY_ONE and _is_shaped(model, call)
 
 
 def is_of_that_type(model: "Model", call: cst.Call) -> bool:
     """Whether ``mask.scatter_(1, index, 1).float()`` converts to the type that ``mask = torch.zeros(3)`` has anyway."""
     written = called_on(call)
-    operand = None if written is None else _before_writes(written)
+    operand = None if written is None else before_writes(written)
     if last_word(call.func) != "float" or call.args or operand is written or not isinstance(operand, cst.Name):
         return False
-    made = [before_methods(item, PLACING) for item in all_assigned(model, operand)]
-    return bool(made) and all(_makes_floats(model, item) for item in made)
+    return _is_made_of_floats(model, operand)
+
+
+def _is_made_of_floats(model: "Model", name: cst.Name) -> bool:
+    """Whether a name stands for a new tensor of the usual type, perhaps moved: ``x = x.cuda()``."""
+    made = [before_methods(item, PLACING) for item in all_assigned(model, name)]
+    again = [item for item in made if isinstance(item, cst.Name) and item.value == name.value]
+    fresh = [item for item in made if item not in again]
+    before = [binding for item in again for binding in model.reaching(item)]
+    return (
+        bool(fresh) and all(_makes_floats(model, item) for item in fresh) and set(before) <= set(model.reaching(name))
+    )
 
 
 def _makes_floats(model: "Model", node: cst.BaseExpression) -> bool:
@@ -327,15 +402,24 @@ def _is_example(model: "Model", line: cst.CSTNode) -> bool:
 
 
 def _drops(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression is a call that computes a new tensor, by its spelling, and moves nothing."""
+    """Whether an expression is a call that computes a new tensor, by its spelling, and moves nothing.
+
+    Or asks one for its size, or compares two: ``torch.nonzero(x).size(0)``, ``torch.equal(a, b)``.
+    """
     if not isinstance(node, cst.Call) or last_word(node.func) in PLACING:
         return False
+    if (
+        isinstance(node.func, cst.Attribute)
+        and node.func.attr.value in _LOOKING
+        and isinstance(node.func.value, cst.Call)
+    ):
+        return _drops(model, node.func.value)
     name = model.library_name(node.func)
     if name is None and isinstance(node.func, cst.Attribute) and isinstance(model.value(node.func.value), Tensor):
         fact = lookup.tensor_method("torch" if model.framework is None else model.framework, node.func.attr.value)
     else:
         fact = None if name is None else lookup.function(name)
-    return fact is not None and fact.returns in NEW
+    return fact is not None and (fact.returns in NEW or (fact.returns == "number" and name is not None))
 
 
 def _is_expression(line: cst.CSTNode) -> bool:

@@ -1,0 +1,202 @@
+"""Results that are thrown away and that nobody misses, by what is read: it is taken wherever it is, in any shape."""
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.expressions.iteration import yields_batches
+from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
+from mllint.semantic.graph.needless import PLACING, before_writes
+from mllint.semantic.graph.placement import is_read_below, reads_clock
+from mllint.semantic.names.assigned import all_assigned, assigned
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import uses
+from mllint.semantic.values import Batch, Tensor
+from mllint.syntax.shape import before_methods, called_on, constant, detaches, dotted_path, last_word, root_of
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_MOVING = (*PLACING, "cpu")
+# Methods that say of a tensor where it is or of which type, and leave its shape.
+_CONVERTING = frozenset({*_MOVING, "float", "double", "half", "long", "int", "bool", "type", "type_as", "contiguous"})
+# Methods that give a view: who changes it in place changes what it is a view of.
+_VIEWS = frozenset({
+    "view", "view_as", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "expand", "expand_as", "narrow",
+    "select", "detach", "diagonal", "flatten", "chunk", "split", "unbind",
+})  # fmt: skip
+_RANDOM = frozenset({"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm"})
+_LOSSES = ("loss", "entropy")
+
+
+def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cst.BaseExpression) -> bool:
+    """Whether all that reads ``operand`` computes the same, whether a statement that drops ``call`` is mended or not.
+
+    Or whether nothing reads it at all.
+    """
+    word = last_word(call.func)
+    if word in _MOVING and (_goes_with_module(model, operand) or _is_only_moved(model, operand)):
+        return True
+    if detaches(call) and (_is_computed_without_gradients(model, operand) or _is_shown_to_be_a_leaf(model, operand)):
+        return True
+    if word == "expand_as" and _is_spread_anyway(model, call):
+        return True
+    return _is_timed_alone(model, statement, operand) or _is_left_over(model, operand) or _is_tried_loss(model, call)
+
+
+def _goes_with_module(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether a move is of a parameter of the module whose method that is: it goes where the module goes."""
+    node = before_writes(operand)
+    if isinstance(node, cst.Attribute) and node.attr.value == "data":
+        node = node.value
+    own = method_of_receiver(model, root_of(node))
+    return own is not None and is_parameter_of_module(model, node)
+
+
+def _is_only_moved(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether a part of a batch is read nowhere else: the loop goes through the data without anything being computed.
+
+    It measures, or looks for, how long that takes. (What is bound to elements of a list may be meant to change them.)
+    """
+    bindings = model.reaching(operand) if isinstance(operand, cst.Name) else ()
+    if not bindings or not all(_is_bound_by_loader(model, item) for item in bindings):
+        return False
+    return all(use is operand for binding in bindings for use in uses(model, binding))
+
+
+def _is_bound_by_loader(model: "Model", binding: Binding) -> bool:
+    """Whether a loop over a data loader binds a name: each round of it makes a new batch."""
+    if binding.kind is not BindingKind.LOOP or binding.value is None:
+        return False
+    is_of_dict = isinstance(binding.value, cst.Call) and last_word(binding.value.func) in ("values", "items")
+    is_of_loader = not is_of_dict and yields_batches(model.value(binding.value))
+    return is_of_loader and isinstance(model.binding_value(binding), Batch)
+
+
+def _is_computed_without_gradients(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether what is detached was computed where gradients are switched off: it has no graph."""
+    computed = all_assigned(model, operand) if isinstance(operand, cst.Name) else []
+    operations = (cst.BinaryOperation, cst.UnaryOperation)
+    return bool(computed) and all(
+        isinstance(before_methods(item), operations) and model.gradients.inside(item) == "off" for item in computed
+    )
+
+
+def _is_shown_to_be_a_leaf(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether what is detached is asked to need a gradient, and that gradient is read: only leaves without a graph
+    get one.
+    """
+    bindings = model.reaching(operand) if isinstance(operand, cst.Name) else ()
+    read = [model.tree.parent(use) for binding in bindings for use in uses(model, binding)]
+    asked = [node for node in read if isinstance(node, cst.Attribute)]
+    if not any(node.attr.value == "grad" for node in asked):
+        return False
+    return any(_sets_flag(model, node) for node in asked)
+
+
+def _sets_flag(model: "Model", node: cst.Attribute) -> bool:
+    """Whether an attribute of a tensor is its flag, which is set there so that it needs a gradient."""
+    target = model.tree.parent(node)
+    statement = None if target is None else model.tree.parent(target)
+    if isinstance(target, cst.AssignTarget) and isinstance(statement, cst.Assign):
+        wanted = FLAGS.get(node.attr.value)
+        return wanted is not None and constant(statement.value) is wanted
+    call = model.tree.call_of(node)
+    if call is None or node.attr.value != "requires_grad_":
+        return False
+    return not call.args or constant(call.args[0].value) is True
+
+
+def _is_spread_anyway(model: "Model", call: cst.Call) -> bool:
+    """Whether ``x.expand_as(y)`` is dropped of what is only computed with ``y``, which spreads it."""
+    operand, other = called_on(call), dotted_path(call.args[0].value) if len(call.args) == 1 else None
+    if not isinstance(operand, cst.Name) or other is None:
+        return False
+    bindings = model.reaching(operand)
+    found = [use for binding in bindings for use in uses(model, binding) if use is not operand]
+    return bool(found) and all(_meets(model, use, other) for use in found)
+
+
+def _meets(model: "Model", use: cst.BaseExpression, other: str) -> bool:
+    """Whether a thing is computed with another one, element by element, perhaps on another device."""
+    node: cst.CSTNode = use
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Attribute) and parent.attr.value in _CONVERTING:
+        converted = model.tree.call_of(parent)
+        statement = None if converted is None else model.tree.parent(converted)
+        if converted is None:
+            return False
+        if isinstance(statement, cst.Assign) and isinstance(use, cst.Name):
+            bound = [item for item in model.scope_of(use).bindings.get(use.value, ()) if item.node is statement]
+            again = [item for binding in bound for item in uses(model, binding)]
+            return bool(again) and all(_meets(model, item, other) for item in again)
+        node, parent = converted, statement
+    if isinstance(parent, cst.BinaryOperation):
+        return other in (dotted_path(parent.left), dotted_path(parent.right))
+    if isinstance(parent, cst.ComparisonTarget):
+        node, parent = parent, model.tree.parent(parent)
+    if not isinstance(parent, cst.Comparison) or len(parent.comparisons) != 1:
+        return False
+    return other in (dotted_path(parent.left), dotted_path(parent.comparisons[0].comparator))
+
+
+def _is_timed_alone(model: "Model", statement: cst.Expr, operand: cst.BaseExpression) -> bool:
+    """Whether the clock is read right behind a statement, and further up, and nothing below reads what it is about."""
+    line = model.tree.parent(statement)
+    block = None if line is None else model.tree.parent(line)
+    lines = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+    place = next((index for index, item in enumerate(lines) if item is line), len(lines))
+    if not isinstance(operand, cst.Name) or place + 1 >= len(lines) or not reads_clock(model, lines[place + 1]):
+        return False
+    is_begun = any(isinstance(item, cst.SimpleStatementLine) and reads_clock(model, item) for item in lines[:place])
+    return is_begun and not is_read_below(model, operand, statement)
+
+
+def _is_left_over(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether a function computes something new under a name that nothing but statements that drop results read.
+
+    Who mended them would compute for nothing, too.
+    """
+    bindings = model.reaching(operand) if isinstance(operand, cst.Name) else ()
+    if not bindings or not all(_is_new_there(model, item) for item in bindings):
+        return False
+    return all(_is_dropped(model, use) for binding in bindings for use in uses(model, binding))
+
+
+def _is_new_there(model: "Model", binding: Binding) -> bool:
+    """Whether a local name is bound to what was computed: no view, and nothing that is known by another name."""
+    value = assigned(binding)
+    if value is None or not isinstance(binding.scope.node, cst.FunctionDef):
+        return False
+    if isinstance(value, cst.BinaryOperation):
+        return True
+    word = last_word(value.func) if isinstance(value, cst.Call) else None
+    if word is None or word in _VIEWS:
+        return False
+    return (called_on(value) is not None and word in _CONVERTING) or isinstance(model.value(value), Tensor)
+
+
+def _is_dropped(model: "Model", use: cst.BaseExpression) -> bool:
+    """Whether a place is in a statement that is one call, of a method of the thing or of a function that is given it
+    alone.
+    """
+    parent = model.tree.parent(use)
+    call = model.tree.parent(parent) if isinstance(parent, (cst.Attribute, cst.Arg)) else None
+    if not isinstance(call, cst.Call) or not isinstance(model.tree.parent(call), cst.Expr):
+        return False
+    if call.func is parent:
+        return not (last_word(call.func) or "_").endswith("_")
+    return len(call.args) == 1 and model.library_name(call.func) is not None
+
+
+def _is_tried_loss(model: "Model", call: cst.Call) -> bool:
+    """Whether a loss is computed of numbers that are drawn in the statement itself, to see that it can be."""
+    name = model.library_name(call.func) or ""
+    is_loss = ".functional." in name and name.endswith(_LOSSES)
+    return is_loss and any(_is_drawn(model, arg.value) for arg in call.args)
+
+
+def _is_drawn(model: "Model", node: cst.BaseExpression) -> bool:
+    name = model.library_name(node.func) if isinstance(node, cst.Call) else None
+    return name is not None and name.rpartition(".")[2] in _RANDOM
