@@ -33,14 +33,14 @@ torch.save(model.module.state_dict(), "model.pt")
 ## What it leaves alone
 
 Files that are loaded back into a wrapped module, as code that resumes training does, if no other script, which saves
-nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under
-a condition, there or by who calls the function, is reported where the project loads what was saved into the bare
-module or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves
-none of it unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in
-a method that is called first, or a function that is given it. What is taken out of one wrapper
-(`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor
-does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own
-besides the module.
+nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under a
+condition, there or by who calls the function, is reported where the project loads what was saved into the bare module
+or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves none of it
+unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in a method
+that is called first, or a function that is given it. Not where the condition asks for an argument that no call of the
+project gives (`if world_size > 1` of `world_size=1`). What is taken out of one wrapper (`model.module if ddp else
+model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor does `torch.jit.script`, and
+the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own besides the module.
 
 ## Fix safety
 

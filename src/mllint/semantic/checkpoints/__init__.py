@@ -17,6 +17,7 @@
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
 ``never_given``    lines that are reached only with what no call gives
+``never_reached``  lines that no known call reaches, since a test is decided by a default
 ``read_again``     entries of a file that are taken for the path of another
 ``settings``       settings that are given to a load in the place of a state
 ``asked``          entries that a test asks for under one key, and a load reads under another

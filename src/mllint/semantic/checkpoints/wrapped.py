@@ -12,6 +12,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.loads import Load, load_of
+from mllint.semantic.checkpoints.never_reached import is_never_reached
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import Saved, calls_of_function
@@ -124,7 +125,7 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
     if isinstance(node, cst.IfExp):
         if _takes_out(node.body) or _takes_out(node.orelse):
             return _ways_inside([(model, node.body), (model, node.orelse)], seen)
-        return [*_ways(model, node.body, seen), *_ways(model, node.orelse, seen)]
+        return [item for arm in (node.body, node.orelse) for item in _reached(model, arm, _ways(model, arm, seen))]
     found: list[Value | None] = []
     bindings = model.reaching(node)
     if not bindings and _takes_out(node) and isinstance(node, cst.Attribute):
@@ -143,8 +144,13 @@ def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) 
         return _ways_inside(bound if len(bound) == len(bindings) else [], seen)  # the same as statements
     for binding in bindings:
         if id(binding) not in seen:  # `model = wrap(model) if parallel else model` in a loop: nothing new
-            found += _ways_to(binding, (*seen, id(binding)))
+            found += _reached(binding.scope.model, binding.node, _ways_to(binding, (*seen, id(binding))))
     return found or [model.value(node)]
+
+
+def _reached(model: "Model", node: cst.CSTNode, ways: list[Value | None]) -> list[Value | None]:
+    """What may come of a place; nothing of one that wraps a module where no known call of the function gets."""
+    return [] if any(map(_wrappers, ways)) and is_never_reached(model, node) else ways
 
 
 def _left_by_script(model: "Model", node: cst.Name) -> tuple[Binding, ...]:

@@ -11,5 +11,5 @@
   ``block_options``; whether it hangs on a graph in any call: ``given_graphs``, ``spent_sources``, ``runs_of_class``,
   ``weighted_ways``
 - tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``discarded``, ``needless``,
-  ``consumers``, ``used_up``, ``tensor_uses``, ``whole_numbers``
+  ``unmissed``, ``consumers``, ``used_up``, ``tensor_uses``, ``whole_numbers``
 """
