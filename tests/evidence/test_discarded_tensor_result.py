@@ -606,3 +606,14 @@ def test_a_parameter_goes_where_its_module_goes() -> None:
     assert layer.weight.device.type == "cpu"
     layer.to("meta")
     assert layer.weight.device.type == "meta"
+
+
+def test_what_is_made_on_the_cpu_or_of_a_type_stays_so() -> None:
+    torch = pytest.importorskip("torch")
+    made = torch.zeros(3)
+    assert made.cpu() is made
+    assert made.to("cpu") is made
+    assert made.float() is made
+    assert torch.transpose(torch.Tensor([[1, 2]]), 0, 1).dtype == torch.float32
+    rows = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 2)), batch_size=2)
+    assert {batch[0].device.type for batch in rows} == {"cpu"}

@@ -244,6 +244,11 @@ def _takes_inputs_as_they_come(definition: ClassInfo) -> bool:
 # -- tensors -----------------------------------------------------------------------------------------------------------
 
 
+def is_made_on_cpu(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression surely makes a tensor on the CPU, where nobody has said that new ones are elsewhere."""
+    return _DEFAULTS.isdisjoint(model.names_by_word) and _is_on_cpu(model, node, 0)
+
+
 def _is_on_cpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
     """Whether a tensor surely is on the CPU: made there, and moved by nothing."""
     if depth > MAX_DEPTH:

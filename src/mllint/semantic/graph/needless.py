@@ -19,7 +19,7 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Tensor
-from mllint.syntax.shape import argument, before_methods, called_on, dotted_path, fingerprint, last_word, string_literal
+from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -30,7 +30,15 @@ _IN_ANY_SHAPE = frozenset({"device", "dtype", "is_cuda", "get_device", "requires
 _KEEPING_ORDER = frozenset({"view", "reshape", "flatten", "squeeze", "unsqueeze"})
 _ONE_BY_ONE = frozenset({"one_hot", "relu", "sigmoid", "tanh", "exp", "log", "abs", "sqrt", "float", "long", "int"})
 """Functions and methods that take the numbers of a tensor one by one, in their order."""
-_OF_FLOATS = frozenset({"torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty", "torch.FloatTensor"})
+_OF_FLOATS = frozenset({
+    "torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.empty", "torch.FloatTensor", "torch.Tensor",
+})  # fmt: skip
+_OF_SAME_NUMBERS = frozenset({
+    "cuda", "clone", "contiguous", "view", "reshape", "transpose", "permute", "squeeze", "unsqueeze", "flatten",
+})  # fmt: skip
+MAX_STEPS = 5
+"""Through how many names and calls a tensor is followed to where it was made."""
+
 _SCATTERING = "torch.nn.DataParallel"
 """It copies what its call is given to the devices of its replicas, wherever that is."""
 _HOLDING = ("Variable", "Parameter")
@@ -193,6 +201,9 @@ def _is_computed_there(model: "Model", value: cst.BaseExpression, move: cst.Call
     device = _device(move.args[0].value) if move.args else "'cuda'"
     if device is not None and any(_is_given_device(part, device) for part in subtree(value)):
         return True
+    kind = argument(value, None, "dtype") if isinstance(value, cst.Call) else None
+    if device is not None and kind is not None and _device(kind.value) == device:
+        return True  # `x.to(y.dtype)` of what was made of that type
     if isinstance(value, cst.Call) and _is_of_cuda_type(model, value) and _asks_for_cuda(model, move):
         return True
     if isinstance(value, cst.Call) and value.args and last_word(value.func) == "Parameter":
@@ -345,20 +356,24 @@ def is_of_that_type(model: "Model", call: cst.Call) -> bool:
     """Whether ``mask.scatter_(1, index, 1).float()`` converts to the type that ``mask = torch.zeros(3)`` has anyway."""
     written = called_on(call)
     operand = None if written is None else before_writes(written)
-    if last_word(call.func) != "float" or call.args or operand is written or not isinstance(operand, cst.Name):
+    if last_word(call.func) != "float" or call.args or not isinstance(operand, cst.Name):
         return False
-    return _is_made_of_floats(model, operand)
+    return _is_of_floats(model, operand, MAX_STEPS)
 
 
-def _is_made_of_floats(model: "Model", name: cst.Name) -> bool:
-    """Whether a name stands for a new tensor of the usual type, perhaps moved: ``x = x.cuda()``."""
-    made = [before_methods(item, PLACING) for item in all_assigned(model, name)]
-    again = [item for item in made if isinstance(item, cst.Name) and item.value == name.value]
-    fresh = [item for item in made if item not in again]
-    before = [binding for item in again for binding in model.reaching(item)]
-    return (
-        bool(fresh) and all(_makes_floats(model, item) for item in fresh) and set(before) <= set(model.reaching(name))
-    )
+def _is_of_floats(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether an expression is a new tensor of the usual type, perhaps moved or of another shape: ``x = x.cuda()``."""
+    if steps == 0:
+        return False
+    if isinstance(node, cst.Name):
+        made = all_assigned(model, node)
+        return bool(made) and all(_is_of_floats(model, item, steps - 1) for item in made)
+    if _makes_floats(model, node):
+        return True
+    if not isinstance(node, cst.Call) or last_word(node.func) not in _OF_SAME_NUMBERS:
+        return False
+    given = node.args[0].value if model.library_name(node.func) is not None and node.args else called_on(node)
+    return given is not None and _is_of_floats(model, given, steps - 1)
 
 
 def _makes_floats(model: "Model", node: cst.BaseExpression) -> bool:

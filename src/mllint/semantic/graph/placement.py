@@ -157,7 +157,20 @@ def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.B
     # `thing.eval` and below it `thing.train`: both are tried.
     # So are two functions that give something new, one below the other.
     reading = (item for item in rest if not _is_only_named(item) and not _is_only_computed(model, item))
+    if _reads_file(model, statement):
+        reading = (item for item in reading if not _is_only_answer(item))
     return not any(name.value in about for item in reading for name in names_in(item))
+
+
+def _reads_file(model: "Model", statement: cst.BaseSmallStatement) -> bool:
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    return isinstance(call, cst.Call) and model.library_name(call.func) in ("torch.load", "paddle.load")
+
+
+def _is_only_answer(line: cst.CSTNode) -> bool:
+    """Whether a line gives back something without computing it: whether a file can be read, or which one can."""
+    only = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
+    return isinstance(only, cst.Return) and isinstance(only.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Tuple))
 
 
 def _behind(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> list[cst.CSTNode] | None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.iteration import yields_batches
+from mllint.semantic.graph.devices import is_made_on_cpu
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
 from mllint.semantic.graph.needless import PLACING, before_writes
 from mllint.semantic.graph.placement import is_read_below, reads_clock
@@ -13,7 +14,16 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Batch, Tensor
-from mllint.syntax.shape import before_methods, called_on, constant, detaches, dotted_path, last_word, root_of
+from mllint.syntax.shape import (
+    before_methods,
+    called_on,
+    constant,
+    detaches,
+    dotted_path,
+    last_word,
+    root_of,
+    string_literal,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -37,6 +47,8 @@ def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cs
     """
     word = last_word(call.func)
     if word in _MOVING and (_goes_with_module(model, operand) or _is_only_moved(model, operand)):
+        return True
+    if _asks_for_cpu(model, call) and _is_on_cpu(model, operand):
         return True
     if detaches(call) and (_is_computed_without_gradients(model, operand) or _is_shown_to_be_a_leaf(model, operand)):
         return True
@@ -72,6 +84,29 @@ def _is_bound_by_loader(model: "Model", binding: Binding) -> bool:
     is_of_dict = isinstance(binding.value, cst.Call) and last_word(binding.value.func) in ("values", "items")
     is_of_loader = not is_of_dict and yields_batches(model.value(binding.value))
     return is_of_loader and isinstance(model.binding_value(binding), Batch)
+
+
+def _asks_for_cpu(model: "Model", call: cst.Call) -> bool:
+    """Whether a move is to the CPU: ``x.cpu()``, ``x.to("cpu")``, ``x.to(torch.device("cpu"))``."""
+    word, target = last_word(call.func), call.args[0].value if len(call.args) == 1 else None
+    if isinstance(target, cst.Call) and model.library_name(target.func) == "torch.device" and target.args:
+        target = target.args[0].value
+    return (word == "cpu" and not call.args) or (word == "to" and string_literal(target) == "cpu")
+
+
+def _is_on_cpu(model: "Model", operand: cst.BaseExpression) -> bool:
+    """Whether a thing was made on the CPU, or is what a loader yields, as it is."""
+    bindings = model.reaching(operand)
+    return bool(bindings) and all(_is_bound_on_cpu(model, binding) for binding in bindings)
+
+
+def _is_bound_on_cpu(model: "Model", binding: Binding) -> bool:
+    value = assigned(binding)
+    if isinstance(value, cst.Call) and last_word(value.func) == "Variable" and value.args:
+        value = value.args[0].value
+    if isinstance(value, cst.Name):
+        return all(_is_bound_by_loader(model, item) for item in model.reaching(value) or (binding,))
+    return _is_bound_by_loader(model, binding) if value is None else is_made_on_cpu(model, value)
 
 
 def _is_computed_without_gradients(model: "Model", operand: cst.BaseExpression) -> bool:
