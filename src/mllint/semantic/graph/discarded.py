@@ -12,7 +12,9 @@ from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import needless, placement
 from mllint.semantic.graph.leaves import sets_flags
 from mllint.semantic.graph.unmissed import is_unmissed
+from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Batch, ClassObject, Elements, Function, Instance, Module, Output, Tensor
 from mllint.syntax.shape import detaches, last_word, root_of, writes_elsewhere
 
@@ -117,12 +119,23 @@ def _by_method(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tupl
 def _gives_new_shape(model: "Model", statement: cst.Expr, call: cst.Call) -> bool:
     """Whether a thing that is not known surely has a new one made of it, of another shape.
 
-    A part of another object than the own one is for that to read, where the function does not read it again.
+    A part of another object than the own one is for that to read, where the function neither reads it again nor hands
+    the object on.
     """
     operand = call.func.value if isinstance(call.func, cst.Attribute) else None
-    if isinstance(operand, cst.Attribute) and method_of_receiver(model, root_of(operand)) is None:
-        return new_results.gives_new_shape(model, call) and placement.is_read_below(model, operand, statement)
+    is_of_other = isinstance(operand, cst.Attribute) and method_of_receiver(model, root_of(operand)) is None
+    if isinstance(operand, cst.Attribute) and is_of_other and not placement.is_read_below(model, operand, statement):
+        return _is_handed_on(model, operand, statement) and new_results.gives_new_shape(model, call)
     return new_results.gives_new_shape(model, call)
+
+
+def _is_handed_on(model: "Model", part: cst.Attribute, statement: cst.Expr) -> bool:
+    """Whether the object that something is a part of is more than asked for its parts and methods below."""
+    scope, root = model.scope_of(statement), root_of(part)
+    reads = [use for binding in model.reaching(root) for use in uses(model, binding)]
+    return any(
+        is_above(scope, statement, use) and not isinstance(model.tree.parent(use), cst.Attribute) for use in reads
+    )
 
 
 def _is_given_back(model: "Model", node: cst.BaseExpression) -> bool:
