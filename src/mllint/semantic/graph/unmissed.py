@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 _MOVING = (*PLACING, "cpu")
 # Methods that say of a tensor where it is or of which type, and leave its shape.
 _CONVERTING = frozenset({*_MOVING, "float", "double", "half", "long", "int", "bool", "type", "type_as", "contiguous"})
-# Methods that give a view: who changes it in place changes what it is a view of.
+# Methods and functions that may give a view: who changes it in place changes what it is a view of.
 _VIEWS = frozenset({
     "view", "view_as", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "expand", "expand_as", "narrow",
-    "select", "detach", "diagonal", "flatten", "chunk", "split", "unbind",
+    "select", "detach", "diagonal", "flatten", "chunk", "split", "unbind", "from_numpy", "as_tensor", "to_tensor",
 })  # fmt: skip
 _RANDOM = frozenset({"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm"})
 _LOSSES = ("loss", "entropy")
@@ -207,9 +207,12 @@ def _is_new_there(model: "Model", binding: Binding) -> bool:
     if isinstance(value, cst.BinaryOperation):
         return True
     word = last_word(value.func) if isinstance(value, cst.Call) else None
-    if word is None or word in _VIEWS:
+    if not isinstance(value, cst.Call) or word is None or word in _VIEWS:
         return False
-    return (called_on(value) is not None and word in _CONVERTING) or isinstance(model.value(value), Tensor)
+    given = called_on(value)
+    if given is not None and (word in _CONVERTING or isinstance(model.value(given), Tensor)):
+        return True
+    return model.library_name(value.func) is not None and isinstance(model.value(value), Tensor)
 
 
 def _is_dropped(model: "Model", use: cst.BaseExpression) -> bool:
