@@ -203,7 +203,7 @@ class Runner:
     def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
         """The project of a file, and the settings with the versions that the project asks for.
 
-        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in, without models.
+        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in.
         """
         if not task.in_project:
             return None, task.settings
@@ -218,13 +218,16 @@ class Runner:
         while self._open and not root.is_relative_to(self._open[-1].project.root):
             self._open.pop().project.drop_models()
         if not self._open or self._open[-1].project.root != root:
-            from mllint.semantic.project import Project
-
-            if self._open:
-                self._open[-1].project.drop_models()  # beside the new ones they would double the memory
-            project = Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
-            self._open.append(_Opened(project, lower_bounds(str(root))))
+            self._open.append(_Opened(self._project(root), lower_bounds(str(root))))
         return self._open[-1]
+
+    def _project(self, root: Path) -> "Project":
+        """A new project, for the files of a root."""
+        from mllint.semantic.project import Project
+
+        if self._open:
+            return self._open[-1].project.inner(root)
+        return Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
 
 
 def with_versions(settings: Settings, versions: Mapping[str, str]) -> Settings:
