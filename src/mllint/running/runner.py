@@ -166,7 +166,7 @@ class Runner:
         as they are on the disk, whichever of them come first.
         """
         apart = None if project is None else type(project)(project.root)
-        fixed = fix(data, result.path, settings, apart, unsafe=self._mode.unsafe)
+        fixed = fix(data, result, settings, apart, unsafe=self._mode.unsafe)
         if apart is not None:
             apart.drop_models()
         is_changed = fixed.data != data
@@ -327,7 +327,7 @@ def lint(
     return policy_of(settings).judge(result)
 
 
-def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
+def fix(data: bytes, found: Result, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
     """A file's bytes with the findings in them mended.
 
     Raises:
@@ -335,9 +335,9 @@ def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *
     """
     from mllint import fixer
 
-    rules, targets = chosen_rules(settings, path), _targets(settings)
+    rules, targets = chosen_rules(settings, found.path), _targets(settings)
     judge = policy_of(settings).judge
-    return fixer.fix(data, path, rules, unsafe=unsafe, targets=targets, project=project, judge=judge)
+    return fixer.fix(data, found.path, rules, unsafe=unsafe, targets=targets, project=project, judge=judge, found=found)
 
 
 def unreadable(problem: Unreadable) -> Result:
