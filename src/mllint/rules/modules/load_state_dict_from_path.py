@@ -41,8 +41,8 @@ scheduler or a scaler: other libraries have methods of this name that do take a 
 
 Safe: the call raised before. Which device the tensors are read to, and whether the file may hold more than tensors
 (`weights_only`), stays with the defaults of the installed version. Unsafe for what a function is given, who calls it
-may give the dict, and for settings. An option that does not exist is given to the
-`torch.load` that is called there, or taken out.
+may give the dict, for settings, and where what is loaded into came out of a file itself. An option that does not exist
+is given to the `torch.load` that is called there, or taken out.
 
 ## References
 
@@ -59,7 +59,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_argument, insert_after, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.settings import is_setting
-from mllint.semantic.values import Module, Object, Text, is_object, own_method
+from mllint.semantic.expressions.new_results import is_defined_beside
+from mllint.semantic.values import Loaded, Module, Object, Text, Value, is_object, own_method
 from mllint.syntax.shape import argument, string_literal
 
 rule = Rule(
@@ -84,14 +85,17 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     assert isinstance(call.func, cst.Attribute)
     receiver = context.value(call.func.value)
     method = call.func.attr.value
+    option = _option_of_load(call)
+    if option is not None and _is_something_read(receiver, value, method, context):
+        yield _refused(call, given.value, option, Applicability.UNSAFE, context)
     if not isinstance(receiver, (Module, Object)) or own_method(receiver, method) is not None:
         return
-    option = _option_of_load(call) if receiver.framework == "torch" else None
+    option = option if receiver.framework == "torch" else None
     is_path = isinstance(value, Text) or is_object(value, "path")
     is_told = is_path or (isinstance(receiver, Module) and is_setting(context.model, given.value))
     if not is_told and not _is_path_by_default(given.value, context):
         if option is not None:
-            yield _refused(call, given.value, option, context)
+            yield _refused(call, given.value, option, Applicability.SAFE, context)
         return
     module, import_edit = context.need_import(receiver.framework or "torch")
     edits = wrap(given.value, f"{module}.load(", ")")
@@ -119,7 +123,16 @@ def _option_of_load(call: cst.Call) -> cst.Arg | None:
     return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value in _OF_LOAD), None)
 
 
-def _refused(call: cst.Call, given: cst.BaseExpression, option: cst.Arg, context: Context) -> Finding:
+def _is_something_read(receiver: Value | None, value: Value | None, method: str, context: Context) -> bool:
+    """Whether something unknown, or out of a file, is given what comes out of a file, as modules are."""
+    is_own = method in context.model.function_names or is_defined_beside(context.model, method)
+    is_torch = isinstance(value, Loaded) and context.model.imports("torch")
+    return is_torch and not is_own and (receiver is None or isinstance(receiver, Loaded))
+
+
+def _refused(
+    call: cst.Call, given: cst.BaseExpression, option: cst.Arg, trust: Applicability, context: Context
+) -> Finding:
     name = context.text(option.keyword) if option.keyword is not None else ""
 
     def fix() -> NodeFix | None:
@@ -128,9 +141,9 @@ def _refused(call: cst.Call, given: cst.BaseExpression, option: cst.Arg, context
             return None
         is_load = isinstance(given, cst.Call) and context.library_name(given.func) == "torch.load"
         if not isinstance(given, cst.Call) or not is_load or argument(given, None, name) is not None:
-            return NodeFix(f"drop `{name}`", (deleted,))
+            return NodeFix(f"drop `{name}`", (deleted,), trust)
         moved = insert_after(given.args[-1].value, f", {name}={context.text(option.value)}")
-        return NodeFix(f"give `{name}` to `torch.load`", (moved, deleted))
+        return NodeFix(f"give `{name}` to `torch.load`", (moved, deleted), trust)
 
     message = f"`{name}` is an option of `torch.load`, not of this: it raises"
     return Finding(call, message, f"give `{name}` to `torch.load`, if it is needed there", fix=fix)
