@@ -139,7 +139,8 @@ def fixed(case: Case, data: bytes | None = None, *, unsafe: bool = False) -> Fix
     """The case's file (or other bytes in its place) after its fixes."""
     content = case.data if data is None else data
     project = case.project()
-    return fix(content, str(case.path), case.rules, unsafe=unsafe, targets=case.targets, project=project)
+    found = case.lint() if data is None else None
+    return fix(content, str(case.path), case.rules, unsafe=unsafe, targets=case.targets, project=project, found=found)
 
 
 def by_trust(case: Case, *, unsafe: bool) -> tuple[list[Diagnostic], list[Diagnostic]]:

@@ -10,7 +10,7 @@ from mllint.configuration.settings import Settings
 from mllint.diagnostics import Status
 from mllint.registry import RuleSet, all_rules
 from mllint.running.runner import Mode, Runner, Task, chosen_rules, written
-from mllint.semantic.project import Project
+from mllint.semantic.project import KEPT_NODES, Project
 from mllint.syntax.gate import may_concern_rules
 
 MISTAKES = b"""\
@@ -171,12 +171,13 @@ def test_a_project_is_kept_while_one_inside_it_is_checked(tmp_path: Path, monkey
     names = ["outer/a.py", "outer/inner/x.py", "outer/m.py", "outer/other/x.py", "outer/z.py", "beside/x.py"]
     for name in names:
         (tmp_path / name).write_bytes(MISTAKES)
-    opened, emptied = [], []
+    opened, emptied, limits = [], [], []
     open_it, drop_models = Project.__init__, Project.drop_models
 
-    def note_opened(self: Project, root: Path) -> None:
+    def note_opened(self: Project, root: Path, limit: int = KEPT_NODES) -> None:
         opened.append(root)
-        open_it(self, root)
+        limits.append(limit)
+        open_it(self, root, limit)
 
     def note_emptied(self: Project) -> None:
         emptied.append(self.root)
@@ -188,8 +189,9 @@ def test_a_project_is_kept_while_one_inside_it_is_checked(tmp_path: Path, monkey
     outcomes = list(runner.run(Task(str(tmp_path / name), Settings()) for name in names))
     assert all(len(outcome.result.diagnostics) == 2 for outcome in outcomes)
     assert opened == [tmp_path / name for name in ("outer", "outer/inner", "outer/other", "beside")]
-    # The models of one project at a time: those of the outer one would take as much memory again.
-    assert emptied == [tmp_path / name for name in ("outer", "outer/inner", "outer", "outer/other", "outer")]
+    # Together they keep no more than one alone: a model of the outer one is what the inner one may not have.
+    assert emptied == [tmp_path / name for name in ("outer/inner", "outer/other", "outer")]
+    assert KEPT_NODES // 2 < limits[2] < limits[1] < limits[0] == limits[3] == KEPT_NODES
     known = [(Path(item.root), [Path(path).name for path, _, _ in item.files]) for item in runner.known()]
     assert known == [
         (tmp_path / "outer", ["a.py"]),
@@ -199,6 +201,19 @@ def test_a_project_is_kept_while_one_inside_it_is_checked(tmp_path: Path, monkey
         (tmp_path / "outer", ["z.py"]),
         (tmp_path / "beside", ["x.py"]),
     ]
+
+
+def test_what_one_inside_it_is_given_is_taken_from_the_outer_project(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.py" for name in "abcd"]
+    for path in paths:
+        path.write_text("import torch\n" + "x = 1\n" * 40)
+    outer = Project(tmp_path, 1_000)
+    for path in paths:
+        assert outer.model(path) is not None
+    inner = outer.inner(tmp_path / "inner")
+    assert 500 <= inner.limit < 1_000
+    read = [path for path in paths if path not in outer._models]
+    assert 0 < len(read) < len(paths)
 
 
 def test_garbage_is_collected_between_files_and_as_before_afterwards(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def fix_source(
     data = _bytes(source)
     project = _project(settings, path)
     try:
-        fixed = fix(data, path, settings, project, unsafe=unsafe)
+        fixed = fix(data, lint(data, path, settings, project), settings, project, unsafe=unsafe)
         return msgspec.structs.replace(fixed, result=_with_dependencies(fixed.result, project))
     except UnknownSelectorError as error:
         return FixResult(data, (), _misconfigured(path, error), str(error))

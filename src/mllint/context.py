@@ -154,7 +154,7 @@ class Context:
         return self.model.qualified_name(node)
 
     def library_name(self, node: cst.CSTNode) -> str | None:
-        """The canonical qualified name of what is imported from a library *in this file*; no sibling file is read."""
+        """The canonical qualified name of what this file imports from a library, or with all of a sibling file."""
         return self.model.library_name(node)
 
     def bindings(self, node: cst.BaseExpression) -> tuple[Binding, ...]:

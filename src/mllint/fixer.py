@@ -61,11 +61,13 @@ def fix(
     targets: Targets | None = None,
     project: Project | None = None,
     judge: Callable[[Result], Result] | None = None,
+    found: Result | None = None,
 ) -> FixResult:
     """Mend what the chosen rules find in one file and can mend. Raises nothing.
 
     Display fixes are never applied, unsafe ones only with ``unsafe``, suppressed findings not at all. ``judge`` is what
-    the settings make of findings, and so of their fixes.
+    the settings make of findings, and so of their fixes. ``found`` is what they have made of those in these very bytes,
+    where that is known.
     """
 
     latest = data
@@ -73,10 +75,10 @@ def fix(
     def lint(content: bytes) -> Result:
         nonlocal latest
         latest = content
-        found = engine.lint(content, path, rules, targets=targets, project=project)
-        return found if judge is None else judge(found)
+        judged = engine.lint(content, path, rules, targets=targets, project=project)
+        return judged if judge is None else judge(judged)
 
-    result = lint(data)
+    result = lint(data) if found is None else found
     if not _wanted(result, unsafe):
         return FixResult(data, (), result)
     source = Source.from_bytes(data, path)

@@ -111,3 +111,21 @@ def test_a_dict_of_plain_text_holds_no_tensors(torch_net: Any) -> None:
 def test_paddle_what_stands_in_plain_text_is_no_state(paddle_net: Any, key: str) -> None:
     with pytest.raises((AttributeError, TypeError)):
         paddle_net().set_state_dict(SETTINGS[key])
+
+
+# ---- options of torch.load ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["map_location", "weights_only", "pickle_module", "mmap"])
+@pytest.mark.parametrize("kind", ["module", "optimizer", "scheduler"])
+def test_options_of_load_are_refused(torch: Any, torch_net: Any, kind: str, name: str) -> None:
+    module = torch_net()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    thing = {"module": module, "optimizer": optimizer, "scheduler": scheduler}[kind]
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        thing.load_state_dict(thing.state_dict(), **{name: None})
+
+
+def test_torch_has_no_load_state_dict(torch: Any) -> None:
+    assert not hasattr(torch, "load_state_dict")

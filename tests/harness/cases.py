@@ -107,6 +107,7 @@ class Case:
         project = Project(self.root)
         if self.stands_alone:
             project.disk.files = (self.path,)
+            project.disk.scripts = lambda _: (self.path,)  # type: ignore[method-assign]
         return project
 
     def lint(self, data: bytes | None = None, rules: RuleSet | None = None) -> Result:

@@ -15,7 +15,7 @@ Version = tuple[int, int]
 
 FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt")
 """What says so, in the order of asking; after these come conda's environments."""
-_ENVIRONMENT = re.compile(r"(?:.*[-_.])?(?:env|environment|conda)(?:[-_.].*)?\.ya?ml", re.IGNORECASE)
+_ENVIRONMENT_WORDS = frozenset({"env", "environment", "conda"})
 
 _PACKAGES = {
     "torch": ("torch",),
@@ -30,7 +30,13 @@ _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 def says_versions(name: str) -> bool:
     """Whether a file of that name at the root of a project may say which versions it asks for."""
-    return name in FILES or _ENVIRONMENT.fullmatch(name) is not None
+    return name in FILES or _is_environment(name)
+
+
+def _is_environment(name: str) -> bool:
+    """Whether a file is named like an environment of conda: ``environment.yml``, ``env_gpu.yaml``, ``my-conda.yml``."""
+    stem, _, ending = name.lower().rpartition(".")
+    return ending in ("yml", "yaml") and not _ENVIRONMENT_WORDS.isdisjoint(re.split("[-_.]", stem))
 
 
 def lower_bounds(root: str) -> dict[str, str]:
@@ -146,7 +152,7 @@ def _from_requirements_txt(root: str) -> Iterator[tuple[str, str]]:
 
 def _environments(root: str) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(root) if _ENVIRONMENT.fullmatch(name))
+        return sorted(name for name in os.listdir(root) if _is_environment(name))
     except OSError:
         return []
 

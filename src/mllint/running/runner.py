@@ -166,7 +166,7 @@ class Runner:
         as they are on the disk, whichever of them come first.
         """
         apart = None if project is None else type(project)(project.root)
-        fixed = fix(data, result.path, settings, apart, unsafe=self._mode.unsafe)
+        fixed = fix(data, result, settings, apart, unsafe=self._mode.unsafe)
         if apart is not None:
             apart.drop_models()
         is_changed = fixed.data != data
@@ -203,7 +203,7 @@ class Runner:
     def _surroundings(self, task: Task) -> "tuple[Project | None, Settings]":
         """The project of a file, and the settings with the versions that the project asks for.
 
-        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in, without models.
+        Tasks come sorted by path: of all projects only the last one is kept, and those that it lies in.
         """
         if not task.in_project:
             return None, task.settings
@@ -218,13 +218,16 @@ class Runner:
         while self._open and not root.is_relative_to(self._open[-1].project.root):
             self._open.pop().project.drop_models()
         if not self._open or self._open[-1].project.root != root:
-            from mllint.semantic.project import Project
-
-            if self._open:
-                self._open[-1].project.drop_models()  # beside the new ones they would double the memory
-            project = Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
-            self._open.append(_Opened(project, lower_bounds(str(root))))
+            self._open.append(_Opened(self._project(root), lower_bounds(str(root))))
         return self._open[-1]
+
+    def _project(self, root: Path) -> "Project":
+        """A new project, for the files of a root."""
+        from mllint.semantic.project import Project
+
+        if self._open:
+            return self._open[-1].project.inner(root)
+        return Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
 
 
 def with_versions(settings: Settings, versions: Mapping[str, str]) -> Settings:
@@ -324,7 +327,7 @@ def lint(
     return policy_of(settings).judge(result)
 
 
-def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
+def fix(data: bytes, found: Result, settings: Settings, project: "Project | None", *, unsafe: bool) -> "FixResult":
     """A file's bytes with the findings in them mended.
 
     Raises:
@@ -332,9 +335,9 @@ def fix(data: bytes, path: str, settings: Settings, project: "Project | None", *
     """
     from mllint import fixer
 
-    rules, targets = chosen_rules(settings, path), _targets(settings)
+    rules, targets = chosen_rules(settings, found.path), _targets(settings)
     judge = policy_of(settings).judge
-    return fixer.fix(data, path, rules, unsafe=unsafe, targets=targets, project=project, judge=judge)
+    return fixer.fix(data, found.path, rules, unsafe=unsafe, targets=targets, project=project, judge=judge, found=found)
 
 
 def unreadable(problem: Unreadable) -> Result:

@@ -241,12 +241,23 @@ class Model:
         return value.name if isinstance(value, Symbol) else None
 
     def library_name(self, node: cst.CSTNode) -> str | None:
-        """As ``qualified_name``, for what this file itself imports from a library; no sibling file is read."""
+        """As ``qualified_name``, for what this file itself imports from a library, or with all of a sibling file.
+
+        No sibling file is read but for a name that nothing in the file binds.
+        """
         path = dotted_path(node)
         if path is None:
             return None
         root = path.partition(".")[0]
-        return self.qualified_name(node) if root in self._library_roots else None
+        is_library_here = root in self._library_roots or (
+            self._imports_all and self.scope_of(node).home_of(root) is None
+        )
+        return self.qualified_name(node) if is_library_here else None
+
+    @cached_property
+    def _imports_all(self) -> bool:
+        """Whether the file imports all that another one has, its imports included."""
+        return any(isinstance(item.names, cst.ImportStar) for item in self.tree.by_type.get(cst.ImportFrom, ()))
 
     @cached_property
     def _library_roots(self) -> frozenset[str]:

@@ -40,8 +40,8 @@ class Project:
     """A folder in which imports are looked up, and the models of the files that were read there last.
 
     ``limit`` is how many nodes the models may have that are kept from one file to the next; while a file is checked,
-    they may be ``MAX_TIMES`` as many. Every question says on whose behalf it is
-    asked, so that it is known (``reads``) what the findings in a file rest on.
+    they may be ``MAX_TIMES`` as many. A project that lies in another one shares the limit with it. Every question says
+    on whose behalf it is asked, so that it is known (``reads``) what the findings in a file rest on.
     """
 
     def __init__(self, root: Path, limit: int = KEPT_NODES) -> None:
@@ -191,6 +191,11 @@ class Project:
         # Too large to be read as a sibling is too large, whichever of them comes first.
         self._keep(path, model if len(data) <= MAX_BYTES else None, self.limit)
 
+    def inner(self, root: Path) -> "Project":
+        """A project that lies in this one, and whose files come next: half of what may be kept is for these."""
+        self._shrink(self.limit // 2)
+        return Project(root, self.limit - self._kept)
+
     def drop_models(self) -> None:
         """Drop the models of all files. They hold themselves, and would stay until the collector comes."""
         for model in (*self._models.values(), *self._left):
@@ -205,6 +210,10 @@ class Project:
         self._kept -= _size(self._models.pop(path, None))
         self._models[path] = model
         self._kept += _size(model)
+        self._shrink(limit)
+
+    def _shrink(self, limit: int) -> None:
+        """Keep the models of no more than so many nodes, but for the last one."""
         while self._kept > limit and len(self._models) > 1:
             # Whom others have asked for they will ask for again: of those asked as seldom, the oldest goes.
             left = self._models.pop(min(islice(self._models, len(self._models) - 1), key=self._asked.__getitem__))

@@ -9,7 +9,7 @@ _EQUALITY = frozenset({cst.Equal, cst.NotEqual, cst.Is, cst.IsNot})
 _MEMBERSHIP = frozenset({cst.In, cst.NotIn})
 _NO_LITERALS = frozenset({cst.Name, cst.Attribute, cst.Call, cst.IfExp, cst.Subscript})
 _NEVER_TEXT = frozenset({cst.Integer, cst.Float, cst.Tuple, cst.List, cst.Dict, cst.Set, cst.Comparison})
-NEGATED = (cst.NotEqual, cst.IsNot, cst.NotIn)
+NEGATED = frozenset({cst.NotEqual, cst.IsNot, cst.NotIn})
 """Operators that ask for the opposite."""
 
 
@@ -23,7 +23,7 @@ class Comparand(NamedTuple):
     @property
     def is_negated(self) -> bool:
         """Whether the comparison holds where the two differ."""
-        return isinstance(self.operator, NEGATED)
+        return self.operator.__class__ in NEGATED
 
     @property
     def is_membership(self) -> bool:
@@ -33,7 +33,7 @@ class Comparand(NamedTuple):
     @property
     def is_identity(self) -> bool:
         """Whether it is ``is`` or ``is not``."""
-        return isinstance(self.operator, (cst.Is, cst.IsNot))
+        return self.operator.__class__ is cst.Is or self.operator.__class__ is cst.IsNot
 
 
 def may_compare_text(node: cst.Comparison) -> bool:

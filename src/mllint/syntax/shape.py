@@ -131,7 +131,7 @@ def joins(statement: cst.Assign) -> bool:
 
 def _is_pair(call: cst.Call) -> bool:
     first = call.args[0].value if call.args else None
-    return isinstance(first, (cst.Tuple, cst.List)) and len(first.elements) == 2
+    return (first.__class__ is cst.Tuple or first.__class__ is cst.List) and len(first.elements) == 2
 
 
 def followed(

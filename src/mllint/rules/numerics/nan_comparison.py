@@ -143,13 +143,13 @@ def _equality(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, 
         if library is None or (by_identity and may_be_that_object(context.model, operand, other)):
             continue
         if by_identity or not is_asked_beside(context.model, operand):
-            return _Test(node, operand, library, isinstance(part.operator, NEGATED), by_identity)
+            return _Test(node, operand, library, type(part.operator) in NEGATED, by_identity)
     return None
 
 
 def _membership(node: cst.Comparison, left: _Operand, part: cst.ComparisonTarget, context: Context) -> _Test | None:
     """A NaN among the candidates of ``x in [...]``, or looked for in a tensor or array."""
-    negated, right = isinstance(part.operator, NEGATED), part.comparator
+    negated, right = type(part.operator) in NEGATED, part.comparator
     if isinstance(right, (cst.List, cst.Tuple, cst.Set)):
         for element in right.elements:
             library = library_of_nan(context.model, element.value)

@@ -61,6 +61,8 @@ _OTHER_ERRORS = frozenset({
 })  # fmt: skip
 """What catches no ``UnpicklingError``."""
 _DECLARE_NO_CLASS = re.compile(r"\.(?:TypedDict|Protocol|Parameter|Tensor)$")
+_MAKING_ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
+"""What is given lists and tensors as well."""
 _PICKLED_OTHERWISE = ("__reduce__", "__reduce_ex__")
 _STEPS = 3
 
@@ -193,7 +195,15 @@ def _may_be_object(model: "Model", node: cst.BaseExpression) -> bool:
     if isinstance(parent, cst.Attribute) and parent.value is node:
         name = parent.attr.value
         return name in _OF_MODULES | _ALSO_OF_MODULES or not _is_of_plain_value(name)
-    return model.tree.call_of(node) is not None
+    return model.tree.call_of(node) is not None or _is_computed_with(model, node)
+
+
+def _is_computed_with(model: "Model", entry: cst.BaseExpression) -> bool:
+    """Whether NumPy computes with an entry as with an array, which is an object: ``np.isnan(history["loss"])``."""
+    given = model.tree.parent(entry)
+    call = model.tree.parent(given) if isinstance(given, cst.Arg) and isinstance(entry, cst.Subscript) else None
+    name = model.qualified_name(call.func) if isinstance(call, cst.Call) else None
+    return name is not None and name.startswith("numpy.") and name not in _MAKING_ARRAYS
 
 
 def _has_to_be_of_class(model: "Model", node: cst.BaseExpression) -> bool:

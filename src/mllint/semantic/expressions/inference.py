@@ -108,9 +108,9 @@ class Inference:
 
         What the scope binds to such a path is of another thing, that has the same name.
         """
-        while isinstance(node, cst.Attribute):
+        while node.__class__ is cst.Attribute:
             node = node.value
-        return isinstance(node, cst.Name) and self.inner_binding(node) is not None
+        return node.__class__ is cst.Name and self.inner_binding(node) is not None
 
     def _key(self, node: cst.BaseExpression, key: str) -> Value | None:
         """The value of a name or dotted path at its place, through the scopes."""

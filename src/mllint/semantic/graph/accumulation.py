@@ -303,7 +303,9 @@ class Accumulator:
             and bindings[0].value is not None
             and self.model.tree.is_below(bindings[0].node, self.loop)
         ):
-            return operands(bindings[0].value)
+            value = bindings[0].value
+            # Of one item another one is no part: `message["loss"]`, and a gradient in `message["grad"]`.
+            return [value] if isinstance(value, cst.Subscript) else operands(value)
         return operands(self.core) if isinstance(self.core, cst.BinaryOperation) else []
 
     @cached_property

@@ -148,6 +148,8 @@ def _by_class_method(model: "Model", call: cst.Call) -> Discarded | None:
     """The class method of Lightning that reads a new module, and leaves the one that it is called on as it is."""
     if not isinstance(call.func, cst.Attribute) or call.func.attr.value != _MAKING_ANEW:
         return None
+    if any(isinstance(model.value(arg.value), Module) for arg in call.args):
+        return None  # the new module may hold this one, and what is read goes into that
     value = model.value(call.func.value)
     definition = value.definition if isinstance(value, (Module, Instance, ClassObject)) else None
     if definition is not None:

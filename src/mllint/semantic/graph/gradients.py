@@ -68,7 +68,7 @@ class Gradients:
     @staticmethod
     def are_spoken_of(body: cst.CSTNode) -> bool:
         """Whether a word that switches gradients on or off stands somewhere in a body."""
-        return any(node.value in _WORDS for node in subtree(body) if isinstance(node, cst.Name))
+        return any(node.value in _WORDS for node in subtree(body) if node.__class__ is cst.Name)
 
     def carries(self, info: FunctionInfo, parameter: cst.Param, part: tuple[int, ...]) -> bool:
         """Whether a part of what a function of this file returns surely carries the graph of what it is given.

@@ -13,7 +13,12 @@ from mllint.semantic.graph.additions import appended, augmented
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.graph.losses import loss_of
-from mllint.semantic.graph.short_lived import begins_with_each_step, has_few_additions, lives_for_a_batch
+from mllint.semantic.graph.short_lived import (
+    adds_parts_of_one_tensor,
+    begins_with_each_step,
+    has_few_additions,
+    lives_for_a_batch,
+)
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
@@ -43,6 +48,7 @@ def holds_graph(accumulator: Accumulator) -> bool:
         and not _is_cut_in_another_branch(accumulator)
         and not begins_with_each_step(accumulator)
         and not has_few_additions(accumulator)
+        and not adds_parts_of_one_tensor(accumulator)
         and not lives_for_a_batch(accumulator)
     )
 

@@ -156,7 +156,7 @@ def is_asked_beside(model: "Model", operand: cst.BaseExpression) -> bool:
     path, whole = dotted_path(operand), cast("cst.CSTNode", operand)
     joining: type[cst.BaseBooleanOp] = cst.Or
     while isinstance(parent := model.tree.parent(whole), (cst.ComparisonTarget, cst.Comparison, cst.BooleanOperation)):
-        if isinstance(parent, cst.Comparison) and isinstance(parent.comparisons[0].operator, NEGATED):
+        if isinstance(parent, cst.Comparison) and type(parent.comparisons[0].operator) in NEGATED:
             joining = cst.And
         if isinstance(parent, cst.BooleanOperation) and not isinstance(parent.operator, joining):
             break

@@ -11,6 +11,7 @@ from mllint.semantic.expressions.arguments import argument_for, calls_of, is_pas
 from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import called_on, dotted_path, fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree
@@ -73,21 +74,42 @@ def has_few_additions(accumulator: "Accumulator") -> bool:
 
     A loop that counts the batches of one step adds what that step needs, however many these are.
     """
-    model, begun = accumulator.model, accumulator.beginnings
-    if "." in accumulator.key or not begun or not accumulator.is_in_loop:
-        return False
-    rounds = 1
-    for loop in model.tree.loops_around(accumulator.node):
-        is_outer = loop is not accumulator.loop
-        if is_outer and any(model.tree.is_below(binding.node, loop) for binding in begun):
-            break
+    loops, rounds = _outlived_loops(accumulator), 1
+    for loop in loops:
         if not isinstance(loop, cst.For):
             return False
-        number = FEW if _is_of_one_step(model, loop) else _rounds(model, loop.iter)
+        number = FEW if _is_of_one_step(accumulator.model, loop) else _rounds(accumulator.model, loop.iter)
         if number is None or rounds * number > FEW:
             return False
         rounds *= number
-    return True
+    return bool(loops)
+
+
+def _outlived_loops(accumulator: "Accumulator") -> list[cst.For | cst.While]:
+    """The loops that a name outlives to which they add, from the innermost; none where it is not seen to begin."""
+    model, begun = accumulator.model, accumulator.beginnings
+    if "." in accumulator.key or not begun or not accumulator.is_in_loop:
+        return []
+    return [
+        loop
+        for loop in model.tree.loops_around(accumulator.node)
+        if loop is accumulator.loop or not any(model.tree.is_below(binding.node, loop) for binding in begun)
+    ]
+
+
+def adds_parts_of_one_tensor(accumulator: "Accumulator") -> bool:
+    """Whether only items are added of what was computed before all the loops that the collection outlives.
+
+    There is one graph then, however many rounds there are: ``total += output[i, i]``.
+    """
+    model, loops = accumulator.model, _outlived_loops(accumulator)
+    parts = operands(accumulator.core)
+    if not loops or not parts or any(True for _ in model.tree.calls_in(accumulator.core)):
+        return False
+    bound = [model.reaching(part) for part in parts]
+    return all(bound) and not any(
+        model.tree.is_below(binding.node, loops[-1]) for bindings in bound for binding in bindings
+    )
 
 
 def _is_of_one_step(model: "Model", loop: cst.For) -> bool:

@@ -70,16 +70,15 @@ def _by_call(test: cst.Call, outcome: bool) -> Iterator[Told]:
 def _by_comparison(test: cst.Comparison, outcome: bool) -> Iterator[Told]:
     """``type(x) is Type``, and ``x == 0`` where it holds."""
     for pair in comparands(test):
-        holds = pair.is_negated is not outcome
         if len(pair.others) != 1:
             continue
-        other = pair.others[0]
-        if isinstance(pair.operand, cst.Call) and dotted_path(pair.operand.func) == "type":
-            asked = pair.operand.args[0].value if len(pair.operand.args) == 1 else None
+        operand, other = pair.operand, pair.others[0]
+        if operand.__class__ is cst.Call and dotted_path(operand.func) == "type":
+            asked = operand.args[0].value if len(operand.args) == 1 else None
             key = None if asked is None else dotted_path(asked)
             if asked is not None and key is not None:
-                yield Told(key, asked, "kind", holds, other)
-        elif holds and isinstance(other, (cst.Integer, cst.Float)):
-            key = dotted_path(pair.operand)
+                yield Told(key, asked, "kind", pair.is_negated is not outcome, other)
+        elif (other.__class__ is cst.Integer or other.__class__ is cst.Float) and pair.is_negated is not outcome:
+            key = dotted_path(operand)
             if key is not None:
-                yield Told(key, pair.operand, "number", holds=True)
+                yield Told(key, operand, "number", holds=True)
