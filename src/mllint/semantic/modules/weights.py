@@ -15,7 +15,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
-from mllint.syntax.shape import argument, constant, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -296,6 +296,29 @@ def asks_for_no_gradients(definition: "ClassInfo") -> bool:
         and all(isinstance(value, cst.Call) and _is_made_without(value) for value in made)
         and not any(True for _ in _assigned_modules(definition))
     )
+
+
+def parts_with_weights(definition: "ClassInfo") -> "list[tuple[Model, cst.BaseExpression, Module]]":
+    """The modules with weights that a project class assigns to attributes, and where it makes them; none where it may
+    have weights of its own, or where something that it assigns may be another module.
+    """
+    found: list[tuple[Model, cst.BaseExpression, Module]] = []
+    for model, node, binding in _assigned(definition):
+        value = model.binding_value(binding)
+        if makes_parameter(model, node):
+            return []
+        if isinstance(value, Module):
+            if has_weights(model, node) is not False:
+                found.append((model, node, value))
+        elif not _is_value(model, node) and not _is_of_part(binding, node):
+            return []
+    return found
+
+
+def _is_of_part(binding: Binding, node: cst.BaseExpression) -> bool:
+    """Whether what is assigned is taken from what the object holds: ``self.depth = self.network.depth``."""
+    path = dotted_path(node)
+    return path is not None and path.count(".") > 1 and path.startswith(f"{binding.key.partition('.')[0]}.")
 
 
 def _is_made_without(parameter: cst.Call) -> bool:

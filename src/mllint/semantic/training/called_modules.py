@@ -15,6 +15,13 @@ from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Function, Module, Value
 from mllint.syntax.shape import part_at
 
+_COMPILING = frozenset({
+    "torch.jit.freeze", "torch.jit.optimize_for_inference", "torch.quantization.convert",
+    "torch.ao.quantization.convert", "torch.quantization.quantize_dynamic", "torch.ao.quantization.quantize_dynamic",
+    "torch2trt.torch2trt", "torch2trt.TRTModule",
+})  # fmt: skip
+"""What makes a program of a module whose weights ask for no gradients."""
+
 
 def module_called(forward: Event) -> Value | None:
     """What a forward pass calls; of ``network.forward(x)`` the network.
@@ -51,6 +58,20 @@ def is_out_of_sight(forward: Event) -> bool:
 def made(forward: Event) -> list[Value | None]:
     """What is made on the ways to a call of a module: on others it may be loaded as a whole."""
     return [maker.scope.model.binding_value(maker) for maker in _makers(forward)]
+
+
+def is_compiled(forward: Event) -> bool:
+    """Whether a forward pass calls what was made of a module to infer with: its weights are constants, or out of sight.
+
+    By functions of PyTorch, by what another library calls ``compile``, or by a converter.
+    """
+    for maker in _makers(forward):
+        made = None if maker.value is None else as_itself(maker.value)
+        name = maker.scope.model.qualified_name(made.func) if isinstance(made, cst.Call) else None
+        first, _, last = (name or "").partition(".")
+        if name in _COMPILING or (last.endswith("compile") and first not in ("torch", "paddle")):
+            return True
+    return False
 
 
 def _makers(forward: Event) -> list[Binding]:
