@@ -24,7 +24,7 @@ from mllint.semantic.training.data_rounds import is_given_output, loop_over_data
 from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
-from mllint.semantic.training.inferences import is_made_up
+from mllint.semantic.training.made_up import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
 from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.relevance import is_pass
