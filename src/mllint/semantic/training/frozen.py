@@ -11,7 +11,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.made_with import is_left_out, making_run
 from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights, parts_with_weights
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.training.called_modules import is_compiled, module_called
+from mllint.semantic.training.called_modules import module_called, records_nothing
 from mllint.semantic.training.outputs import are_read_as_arrays
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Run
@@ -37,7 +37,9 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     is_made_so = len(classes) == len(forwards) and all(map(_is_made_frozen, forwards))
     if is_said or is_made_so or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
         return True
-    concerned = [item for item in forwards if _may_be_frozen(run, item) or is_loaded_program(item) or is_compiled(item)]
+    concerned = [
+        item for item in forwards if _may_be_frozen(run, item) or is_loaded_program(item) or records_nothing(item)
+    ]
     others = (module_called(item) for item in forwards if item not in concerned)
     return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
 
