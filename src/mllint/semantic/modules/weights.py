@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.knowledge.words import ADDING_MODULES, SETTING, STATISTICS
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING, STATISTICS
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.assigned import assigned
@@ -69,12 +69,15 @@ def has_only_statistics(model: "Model", node: cst.BaseExpression) -> bool:
 def _is_made_of_values(value: Module) -> bool:
     """Whether a module is made of a project class that surely has neither parameters nor modules: buffers at most."""
     definition = value.definition if value.call is not None else None
-    if definition is None or not _makes_no_parameter(definition):
+    if definition is None or not _makes_no_parameter(definition) or _adds_by_name(definition):
         return False
+    return all(_is_value(model, node) for model, node, _ in _assigned(definition))
+
+
+def _adds_by_name(definition: "ClassInfo") -> bool:
+    """Whether a project class adds modules or parameters, or sets attributes, by names that may be made up."""
     called = {last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node.body)}
-    return called.isdisjoint(ADDING_MODULES | SETTING) and all(
-        _is_value(model, node) for model, node, _ in _assigned(definition)
-    )
+    return not called.isdisjoint(ADDING_MODULES | ADDING_PARAMETERS | SETTING)
 
 
 def _is_value(model: "Model", node: cst.BaseExpression) -> bool:
@@ -303,6 +306,8 @@ def parts_with_weights(definition: "ClassInfo") -> "list[tuple[Model, cst.BaseEx
     have weights of its own, or where something that it assigns may be another module.
     """
     found: list[tuple[Model, cst.BaseExpression, Module]] = []
+    if not definition.members.has_only_plain_bases or _adds_by_name(definition):
+        return found
     for model, node, binding in _assigned(definition):
         value = model.binding_value(binding)
         if makes_parameter(model, node):
