@@ -306,7 +306,7 @@ def parts_with_weights(definition: "ClassInfo") -> "list[tuple[Model, cst.BaseEx
     have weights of its own, or where something that it assigns may be another module.
     """
     found: list[tuple[Model, cst.BaseExpression, Module]] = []
-    if not definition.members.has_only_plain_bases or _adds_by_name(definition):
+    if not definition.members.has_only_plain_bases or _adds_by_name(definition) or _hands_itself_on(definition):
         return found
     for model, node, binding in _assigned(definition):
         value = model.binding_value(binding)
@@ -318,6 +318,17 @@ def parts_with_weights(definition: "ClassInfo") -> "list[tuple[Model, cst.BaseEx
         elif not _is_value(model, node) and not _is_of_part(binding, node):
             return []
     return found
+
+
+def _hands_itself_on(definition: "ClassInfo") -> bool:
+    """Whether a constructor gives the object to a function, which may make it hold anything."""
+    made = [info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods]
+    return any(
+        isinstance(arg.value, cst.Name) and arg.value.value == method.self_name and last_word(call.func) != "super"
+        for method in made
+        for call in method.model.tree.calls_in(method.node)
+        for arg in call.args
+    )
 
 
 def _is_of_part(binding: Binding, node: cst.BaseExpression) -> bool:
