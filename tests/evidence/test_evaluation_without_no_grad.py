@@ -175,3 +175,20 @@ def test_paddle_what_has_a_graph_can_be_read_as_an_array(paddle: Any) -> None:
     output = paddle.nn.Linear(2, 2)(paddle.ones([1, 2]))
     assert not output.stop_gradient
     assert output.numpy().shape == (1, 2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:torch.quantize_per")
+def test_torch_programs_to_infer_with_record_no_graph(torch: Any) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()).eval()
+    program = torch.jit.script(network)
+    assert program(torch.ones(1, 2)).grad_fn is not None
+    assert torch.jit.freeze(program)(torch.ones(1, 2)).grad_fn is None
+    assert torch.jit.optimize_for_inference(torch.jit.script(network))(torch.ones(1, 2)).grad_fn is None
+    quantized = torch.ao.quantization.quantize_dynamic(network, {torch.nn.Linear})
+    assert quantized(torch.ones(1, 2)).grad_fn is None
+
+
+def test_torch_frozen_parts_record_nothing(torch: Any) -> None:
+    parts = [torch.nn.Linear(2, 2).requires_grad_(False) for _ in range(2)]
+    assert torch.nn.Sequential(*parts)(torch.ones(1, 2)).grad_fn is None
+    assert torch.nn.Sequential(*parts, torch.nn.Linear(2, 2))(torch.ones(1, 2)).grad_fn is not None

@@ -68,6 +68,11 @@ class Mentions:
                     return True
         return False
 
+    def are_in_a_notebook(self, word: str) -> bool:
+        """Whether a notebook has a word."""
+        notebooks = (path for path in self._files or () if path.suffix == ".ipynb")
+        return any(word.encode() in self._disk.read_whole(path) for path in notebooks)
+
     def _readers(self, files: tuple[Path, ...], attribute: str, classes: frozenset[str]) -> Iterator[Path]:
         word = attribute.encode()
         names = {name.encode() for name in classes}

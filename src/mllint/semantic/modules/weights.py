@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.knowledge.words import ADDING_MODULES, SETTING, STATISTICS
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING, STATISTICS
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.assigned import assigned
@@ -15,7 +15,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
-from mllint.syntax.shape import argument, constant, last_word
+from mllint.syntax.shape import argument, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -69,12 +69,15 @@ def has_only_statistics(model: "Model", node: cst.BaseExpression) -> bool:
 def _is_made_of_values(value: Module) -> bool:
     """Whether a module is made of a project class that surely has neither parameters nor modules: buffers at most."""
     definition = value.definition if value.call is not None else None
-    if definition is None or not _makes_no_parameter(definition):
+    if definition is None or not _makes_no_parameter(definition) or _adds_by_name(definition):
         return False
+    return all(_is_value(model, node) for model, node, _ in _assigned(definition))
+
+
+def _adds_by_name(definition: "ClassInfo") -> bool:
+    """Whether a project class adds modules or parameters, or sets attributes, by names that may be made up."""
     called = {last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node.body)}
-    return called.isdisjoint(ADDING_MODULES | SETTING) and all(
-        _is_value(model, node) for model, node, _ in _assigned(definition)
-    )
+    return not called.isdisjoint(ADDING_MODULES | ADDING_PARAMETERS | SETTING)
 
 
 def _is_value(model: "Model", node: cst.BaseExpression) -> bool:
@@ -296,6 +299,42 @@ def asks_for_no_gradients(definition: "ClassInfo") -> bool:
         and all(isinstance(value, cst.Call) and _is_made_without(value) for value in made)
         and not any(True for _ in _assigned_modules(definition))
     )
+
+
+def parts_with_weights(definition: "ClassInfo") -> "list[tuple[Model, cst.BaseExpression, Module]]":
+    """The modules with weights that a project class assigns to attributes, and where it makes them; none where it may
+    have weights of its own, or where something that it assigns may be another module.
+    """
+    found: list[tuple[Model, cst.BaseExpression, Module]] = []
+    if not definition.members.has_only_plain_bases or _adds_by_name(definition) or _hands_itself_on(definition):
+        return found
+    for model, node, binding in _assigned(definition):
+        value = model.binding_value(binding)
+        if makes_parameter(model, node):
+            return []
+        if isinstance(value, Module):
+            if has_weights(model, node) is not False:
+                found.append((model, node, value))
+        elif not _is_value(model, node) and not _is_of_part(binding, node):
+            return []
+    return found
+
+
+def _hands_itself_on(definition: "ClassInfo") -> bool:
+    """Whether a constructor gives the object to a function, which may make it hold anything."""
+    made = [info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods]
+    return any(
+        isinstance(arg.value, cst.Name) and arg.value.value == method.self_name and last_word(call.func) != "super"
+        for method in made
+        for call in method.model.tree.calls_in(method.node)
+        for arg in call.args
+    )
+
+
+def _is_of_part(binding: Binding, node: cst.BaseExpression) -> bool:
+    """Whether what is assigned is taken from what the object holds: ``self.depth = self.network.depth``."""
+    path = dotted_path(node)
+    return path is not None and path.count(".") > 1 and path.startswith(f"{binding.key.partition('.')[0]}.")
 
 
 def _is_made_without(parameter: cst.Call) -> bool:

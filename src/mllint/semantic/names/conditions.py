@@ -92,8 +92,19 @@ def decided(test: cst.BaseExpression, literal: Callable[[cst.BaseExpression], ob
                 return decisive
             return None if None in sides else not decisive
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=operator, comparator=right)]):
+            if isinstance(right, (cst.Tuple, cst.List, cst.Set)):
+                items = [literal(item.value) if isinstance(item, cst.Element) else ... for item in right.elements]
+                return _compared_with_all(literal(left), operator, items)
             return _compared(literal(left), operator, literal(right))
     return None
+
+
+def _compared_with_all(left: object, operator: cst.BaseCompOp, items: list[object]) -> bool | None:
+    """Whether something is one of what stands in a display, ``kind in ("vgg", "vgg16")``, or is none of it."""
+    if left is ... or not isinstance(operator, (cst.In, cst.NotIn)):
+        return None
+    is_in = any(item is not ... and item == left for item in items)
+    return None if not is_in and ... in items else is_in is isinstance(operator, cst.In)
 
 
 def _compared(left: object, operator: cst.BaseCompOp, right: object) -> bool | None:

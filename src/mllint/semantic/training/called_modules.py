@@ -1,6 +1,7 @@
 """What a forward pass calls: the module, and what is made on the ways to it."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -13,7 +14,22 @@ from mllint.semantic.modules.weights import have_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Function, Module, Value
-from mllint.syntax.shape import part_at
+from mllint.syntax.shape import part_at, string_literal
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_RECORDING_NOTHING = frozenset({
+    "torch.jit.freeze", "torch.jit.optimize_for_inference", "torch.quantization.convert",
+    "torch.ao.quantization.convert", "torch.quantization.quantize_dynamic", "torch.ao.quantization.quantize_dynamic",
+    "torch2trt.torch2trt", "torch2trt.TRTModule", "ultralytics.YOLO", "ultralytics.RTDETR", "ultralytics.SAM",
+    "ultralytics.FastSAM", "ultralytics.NAS", "ultralytics.YOLOWorld", "ultralytics.YOLOE",
+})  # fmt: skip
+"""What makes a program of a module whose weights ask for no gradients, and models that call themselves without.
+
+Those of ultralytics predict in inference mode, and so does what its repository gives by ``torch.hub``: ``AutoShape`` of
+YOLOv5, read in ``models/common.py``.
+"""
 
 
 def module_called(forward: Event) -> Value | None:
@@ -51,6 +67,27 @@ def is_out_of_sight(forward: Event) -> bool:
 def made(forward: Event) -> list[Value | None]:
     """What is made on the ways to a call of a module: on others it may be loaded as a whole."""
     return [maker.scope.model.binding_value(maker) for maker in _makers(forward)]
+
+
+def records_nothing(forward: Event) -> bool:
+    """Whether a forward pass calls what was made of a module to infer with: its weights are constants, or out of sight.
+
+    By functions of PyTorch, by what another library calls ``compile``, or by a converter. Or what a library made that
+    switches gradients off itself.
+    """
+    for maker in _makers(forward):
+        made = None if maker.value is None else as_itself(maker.value)
+        if isinstance(made, cst.Call) and _gives_what_records_nothing(maker.scope.model, made):
+            return True
+    return False
+
+
+def _gives_what_records_nothing(model: "Model", call: cst.Call) -> bool:
+    name = model.qualified_name(call.func) or ""
+    if name == "torch.hub.load" and call.args:
+        return (string_literal(call.args[0].value) or "").startswith("ultralytics/")
+    first, _, last = name.partition(".")
+    return name in _RECORDING_NOTHING or (last.endswith("compile") and first not in ("torch", "paddle"))
 
 
 def _makers(forward: Event) -> list[Binding]:

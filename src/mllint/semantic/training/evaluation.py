@@ -21,6 +21,7 @@ from mllint.semantic.training.data_rounds import (
     feeds,
     hands_on,
     in_sight,
+    is_given_output,
     is_over_loader,
     rounds_of,
 )
@@ -29,6 +30,7 @@ from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.made_up import are_made_up
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.runs import LoopRun, Run
@@ -61,7 +63,7 @@ from mllint.semantic.training.wanted_gradients import (
 )
 from mllint.semantic.training.written import written_module
 from mllint.semantic.values import Elements, Mapping, Module
-from mllint.syntax.shape import string_literal
+from mllint.syntax.shape import called_on, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -146,6 +148,8 @@ def _records_for_nothing(found: DataRound) -> bool:
         and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
         and not is_held_by_another(events(found.found.loop.body), found.forwards)
         and not is_used_for_backward(run, found.found.loop.frame, node)
+        and not _feeds_a_training(found)
+        and not _is_demonstration(found)
         and not any(map(keeps_its_output, found.forwards))
         and not any(map(only_generates, found.forwards))
         and (is_in_sight or not may_run_without_gradients(run.frame.function))
@@ -153,6 +157,48 @@ def _records_for_nothing(found: DataRound) -> bool:
         # Asked last: the constructors of all layers are read for it.
         and (any(map(_is_trainable, evaluated)) or (any(map(_is_trainable, asked)) and _is_detached(found)))
     )
+
+
+def _feeds_a_training(found: DataRound) -> bool:
+    """Whether a method out of sight, of a module that was put to training mode, is given an output: it may train."""
+    return any(
+        _is_told_to_trained(found.found.run, event) and any(is_given_output(event, item) for item in found.forwards)
+        for event in events(found.found.loop.body)
+        if event.kind is Kind.UNKNOWN
+    )
+
+
+def _is_told_to_trained(run: Run, event: Event) -> bool:
+    holder = called_on(event.node) if isinstance(event.node, cst.Call) else None
+    told = None if holder is None else event.frame.thing(holder)
+    switches = (item.thing for item in run.events if item.kind is Kind.TRAIN)
+    is_switched = told is not None and any(item is not None and item.roots & told.roots for item in switches)
+    return is_switched and told is not None and is_switched_to_training(run, told, event)
+
+
+def _is_demonstration(found: DataRound) -> bool:
+    """Whether numbers that were drawn go through models that a run makes, and neither loads nor trains: there is
+    nothing to evaluate.
+    """
+    run, outer = found.found.run, found.found.loop.frame
+    for forward in found.forwards:
+        args = forward.node.args if isinstance(forward.node, cst.Call) else ()
+        given = [part for arg in args for part in as_given(forward.frame, arg.value, outer)]
+        known = [part for part in given if id(part) in outer.model.tree.parents]
+        if not are_made_up(outer.model, known) or not _has_first_weights(run, forward):
+            return False
+    return True
+
+
+def _has_first_weights(run: Run, forward: Event) -> bool:
+    """Whether the weights of a module are those that it was made with in a run."""
+    module = forward.thing
+    if module is None or has_mode_from_file(forward) or is_trained(run, module):
+        return False
+    if not is_made_within(run, Thing(module.roots)):
+        return False
+    changing = (event for event in run.events if event.kind in (Kind.LOAD, Kind.UNKNOWN))
+    return not any(event.concerns(module) for event in changing)
 
 
 def _is_detached(found: DataRound) -> bool:

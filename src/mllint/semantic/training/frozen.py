@@ -1,6 +1,7 @@
 """Whether the parameters of what a run calls may ask for no gradients, so that no graph of them is recorded."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -8,8 +9,9 @@ from mllint.semantic.events.given import truth
 from mllint.semantic.events.steps import Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.made_with import is_left_out, making_run
-from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights
-from mllint.semantic.training.called_modules import module_called
+from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights, parts_with_weights
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.training.called_modules import module_called, records_nothing
 from mllint.semantic.training.outputs import are_read_as_arrays
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Run
@@ -23,6 +25,9 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.unfolding import unfold
 from mllint.semantic.values import Module
 
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
 
 def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     """Whether the parameters of all the models that are called may ask for no gradients at all."""
@@ -32,7 +37,9 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     is_made_so = len(classes) == len(forwards) and all(map(_is_made_frozen, forwards))
     if is_said or is_made_so or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
         return True
-    concerned = [item for item in forwards if _may_be_frozen(run, item) or is_loaded_program(item)]
+    concerned = [
+        item for item in forwards if _may_be_frozen(run, item) or is_loaded_program(item) or records_nothing(item)
+    ]
     others = (module_called(item) for item in forwards if item not in concerned)
     return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
 
@@ -69,17 +76,28 @@ def _is_made_frozen(forward: Event) -> bool:
     if not isinstance(value, Module) or definition is None:
         return False
     making = next((frame.model for frame in forward.frame.led_by() if id(value.call) in frame.model.tree.parents), None)
-    run = None if making is None else making_run(making, value.call, definition, None)
+    return making is not None and _makes_frozen(making, value.call, definition)
+
+
+def _makes_frozen(making: "Model", call: cst.Call | None, made: ClassInfo, above: tuple[ClassInfo, ...] = ()) -> bool:
+    """Whether a call makes a module whose parameters its constructor may freeze, or has none but in parts made so."""
+    run = making_run(making, call, made, None)
     if run is None or run.function is None:
         return False
-    frozen = False
+    frozen = thawed = False
     for event in events(unfold(run)[0]):
         is_whole = event.thing is not None and not event.thing.path
         if event.kind is Kind.THAW:
-            frozen = False
+            frozen, thawed = False, True
         elif event.kind is Kind.FREEZE and is_whole and not is_left_out(event.node, event.frame):
             frozen = frozen or not _is_thawed(event.frame, event.node)
-    return frozen
+    if frozen or thawed or made in above:
+        return frozen
+    parts = [(model, part) for model, node, part in parts_with_weights(made) if not is_left_out(node, run)]
+    return bool(parts) and all(
+        part.definition is not None and _makes_frozen(model, part.call, part.definition, (*above, made))
+        for model, part in parts
+    )
 
 
 def _is_thawed(run: Frame, node: cst.CSTNode) -> bool:

@@ -17,13 +17,13 @@ from mllint.semantic.events.things import Thing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
 from mllint.semantic.training.evaluation import evaluates_in_training_mode
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.made_up import are_made_up, is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
 from mllint.semantic.training.outputs import is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
@@ -40,8 +40,6 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.turns import is_sampled
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
-from mllint.syntax.shape import dotted_path, last_word
-from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -53,11 +51,6 @@ _TRAINING = frozenset({
     Kind.UNSCALE, Kind.SCHEDULE,
 })  # fmt: skip
 _SWITCHING = ("eval", "train", "backward", "minimize")
-_MAX_STEPS = 8
-"""How many expressions are looked at, at most, to tell what an input is made of."""
-_MADE_UP = ("rand", "zeros", "ones", "empty", "full")
-_DRAWN = frozenset({"normal", "normal_", "standard_normal", "uniform", "uniform_", "gauss"})
-"""Functions and methods that draw numbers: noise, of which a generator makes something that is only looked at."""
 
 
 def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
@@ -116,7 +109,7 @@ def _is_by_method(forward: Event, module: Thing) -> bool:
 
 def _is_given_what_is_made_up(model: "Model", call: cst.Call) -> bool:
     """Whether noise, or what stands for any input, is given to a method."""
-    return _is_of_made_up(model, [arg.value for arg in call.args])
+    return are_made_up(model, [arg.value for arg in call.args])
 
 
 def _is_of_no_module(model: "Model", load: cst.Call) -> bool:
@@ -318,70 +311,3 @@ def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
         return False
     given_back = [statement.value for statement in function.scope.returns if statement.value is not None]
     return all(hangs_on_nothing(model.value(value)) for value in given_back)
-
-
-def is_made_up(forward: Event) -> bool:
-    """Whether the input is noise, or stands for any: only the shape of the output is asked for."""
-    assert isinstance(forward.node, cst.Call)
-    return _is_of_made_up(forward.frame.model, [arg.value for arg in forward.node.args])
-
-
-def _is_of_made_up(model: "Model", given: list[cst.BaseExpression]) -> bool:
-    pending = [*given]
-    for part in pending:  # which grows
-        pending += _made_of(model, part) if len(pending) < _MAX_STEPS else []
-    return any(_makes_up(model, part) for part in pending)
-
-
-def _makes_up(model: "Model", part: cst.BaseExpression) -> bool:
-    """Whether something is drawn, or is the same number all over, in an expression."""
-    called = (item.func for item in _values_in(part) if isinstance(item, cst.Call))
-    words = ((model.library_name(function) or last_word(function) or "").rpartition(".")[2] for function in called)
-    return any(word.startswith(_MADE_UP) or word in _DRAWN for word in words)
-
-
-def _made_of(model: "Model", part: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What the names in an expression are bound to, but for what is only made to put data into."""
-    bound = [item for item in _bound(model, part) if not _is_filled_with_data(model, item)]
-    return [item.value for item in bound if item.value is not None]
-
-
-def _bound(model: "Model", part: cst.BaseExpression) -> list[Binding]:
-    return [item for name in _values_in(part) if isinstance(name, cst.Name) for item in model.reaching(name)]
-
-
-def _values_in(part: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes of an expression but for its indices: which of some samples is taken makes none of them up."""
-    pending = [part]
-    while pending:
-        item = pending.pop()
-        yield item
-        pending += [item.value] if isinstance(item, cst.Subscript) else children(item)
-
-
-def _is_filled_with_data(model: "Model", binding: Binding) -> bool:
-    """Whether places in what a name is bound to are set to what some function gives: ``batch[i] = read(path)``.
-
-    Not to numbers, to what is drawn, or to what a module puts out.
-    """
-    if binding.value is None or not _makes_up(model, binding.value):
-        return False
-    for change in changes_of_bound(model, binding):
-        target = model.tree.parent(change)
-        statement = None if target is None else model.tree.parent(target)
-        if isinstance(change, cst.Subscript) and isinstance(statement, cst.Assign):
-            given = [statement.value, *(item.value for item in _bound(model, statement.value) if item.value)]
-            calls = [call for part in given for call in subtree(part) if isinstance(call, cst.Call)]
-            read = [call for call in calls if not (model.qualified_name(call.func) or "").startswith("builtins.")]
-            if (
-                read
-                and not any(_makes_up(model, part) for part in given)
-                and not any(_is_drawn_or_put_out(model, call) for call in read)
-            ):
-                return True
-    return False
-
-
-def _is_drawn_or_put_out(model: "Model", call: cst.Call) -> bool:
-    name = model.library_name(call.func) or dotted_path(call.func) or ""
-    return "random" in name.split(".") or isinstance(model.value(call.func), Module)

@@ -24,7 +24,7 @@ from mllint.semantic.training.data_rounds import is_given_output, loop_over_data
 from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
-from mllint.semantic.training.inferences import is_made_up
+from mllint.semantic.training.made_up import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
 from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.relevance import is_pass
@@ -42,6 +42,7 @@ from mllint.semantic.training.training_modes import (
     training_forwards,
 )
 from mllint.semantic.training.turns import is_behind_training, steps_several
+from mllint.semantic.training.unseen_callers import may_run_without_gradients
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
@@ -315,7 +316,7 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
         return False
     if not isinstance(forward.node, cst.Call) or not is_trainable(forward.frame.model, forward.node.func):
         return False
-    return modes_before(run, forward.thing, forward) == {EVAL}
+    return modes_before(run, forward.thing, forward) == {EVAL} and not may_run_without_gradients(run.frame.function)
 
 
 def _is_all_of_a_script(run: Run, forward: Event) -> bool:
@@ -353,7 +354,9 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False
-    return not computes_gradients(forward) and not is_used_for_backward(run, forward.frame, forward.node)
+    if computes_gradients(forward) or is_used_for_backward(run, forward.frame, forward.node):
+        return False
+    return not may_run_without_gradients(run.frame.function)
 
 
 def _is_of_round(forward: Event) -> bool:

@@ -11,7 +11,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.mentions import whole
-from mllint.semantic.values import Function
+from mllint.semantic.values import Function, Method, Module, Value
 from mllint.syntax.walk import subtree
 
 _SHORTEST = 3
@@ -69,9 +69,15 @@ def may_run_without_gradients(function: FunctionInfo | None) -> bool:
     if any(path != model.path for path in defining):
         return False
     return any(
-        other.value(call.func) is None and takes(function, call) and other.gradients.off(call) is True
+        _is_of_something(other.value(call.func)) and takes(function, call) and other.gradients.off(call) is True
         for other, call in model.calls_elsewhere(word)
     )
+
+
+def _is_of_something(called: Value | None) -> bool:
+    """Whether a method is one of an object of which nothing is known, but perhaps that it is a module: by `eval()`."""
+    of = called.receiver if isinstance(called, Method) else None
+    return called is None or (isinstance(of, Module) and not of.others and of.name is None and of.definition is None)
 
 
 def puts_module_aside(body: cst.CSTNode, frame: Frame, modules: Collection[Thing]) -> bool:
