@@ -264,34 +264,17 @@ def _device(node: cst.BaseExpression) -> str | None:
 def is_taken_anywhere(model: "Model", call: cst.Call) -> bool:
     """Whether ``x.cuda()`` moves what is given to nothing but what takes it from wherever it is.
 
-    A ``DataParallel`` copies it to its devices, ``weight.copy_(x)`` to that of the weight, ``table[x]`` takes an index
-    from the CPU, and ``print`` shows what is anywhere.
+    A ``DataParallel`` copies it to its devices, ``weight.copy_(x)`` to that of the weight, and ``table[x]`` takes an
+    index from the CPU.
     """
-    operand, word = called_on(call), last_word(call.func)
-    if word not in (*PLACING, "cpu") or len(call.args) > 1 or dotted_path(call.func) is None or operand is None:
+    operand = called_on(call)
+    if last_word(call.func) not in PLACING or len(call.args) > 1 or dotted_path(call.func) is None or operand is None:
         return False
     reads = [node for binding in model.reaching(operand) for node in uses(model, binding) if node is not operand]
     taken = [node for node in reads if not _asks_no_data(model, node)]
-    if taken and all(_is_noted(model, node) for node in taken):
-        return True
-    return (
-        bool(taken)
-        and word in PLACING
-        and all(
-            _is_given_to_scattering(model, node) or _is_copied(model, node) or _is_index(model, node) for node in taken
-        )
+    return bool(taken) and all(
+        _is_given_to_scattering(model, node) or _is_copied(model, node) or _is_index(model, node) for node in taken
     )
-
-
-def _is_noted(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether the numbers of a thing are shown, or given to Python, which takes them from any device."""
-    parent = model.tree.parent(node)
-    if isinstance(parent, cst.Attribute):
-        return parent.attr.value in ("item", "tolist") and model.tree.call_of(parent) is not None
-    if isinstance(parent, cst.FormattedStringExpression):
-        return True
-    call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
-    return isinstance(call, cst.Call) and dotted_path(call.func) in ("print", "float", "int", "str", "repr")
 
 
 def _is_copied(model: "Model", node: cst.BaseExpression) -> bool:

@@ -13,7 +13,7 @@ from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
-from mllint.semantic.values import Batch, Tensor
+from mllint.semantic.values import Batch
 from mllint.syntax.shape import (
     before_methods,
     called_on,
@@ -31,20 +31,12 @@ if TYPE_CHECKING:
 _MOVING = (*PLACING, "cpu")
 # Methods that say of a tensor where it is or of which type, and leave its shape.
 _CONVERTING = frozenset({*_MOVING, "float", "double", "half", "long", "int", "bool", "type", "type_as", "contiguous"})
-# Methods and functions that may give a view: who changes it in place changes what it is a view of.
-_VIEWS = frozenset({
-    "view", "view_as", "reshape", "squeeze", "unsqueeze", "permute", "transpose", "t", "expand", "expand_as", "narrow",
-    "select", "detach", "diagonal", "flatten", "chunk", "split", "unbind", "from_numpy", "as_tensor", "to_tensor",
-})  # fmt: skip
 _RANDOM = frozenset({"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm"})
 _LOSSES = ("loss", "entropy")
 
 
 def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cst.BaseExpression) -> bool:
-    """Whether all that reads ``operand`` computes the same, whether a statement that drops ``call`` is mended or not.
-
-    Or whether nothing reads it at all.
-    """
+    """Whether all that reads ``operand`` computes the same, be a statement that drops ``call`` mended or not."""
     word = last_word(call.func)
     if word in _MOVING and (_goes_with_module(model, operand) or _is_only_moved(model, operand)):
         return True
@@ -54,7 +46,7 @@ def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cs
         return True
     if word == "expand_as" and _is_spread_anyway(model, call):
         return True
-    return _is_timed_alone(model, statement, operand) or _is_left_over(model, operand) or _is_tried_loss(model, call)
+    return _is_timed_alone(model, statement, operand) or _is_tried_loss(model, call)
 
 
 def _goes_with_module(model: "Model", operand: cst.BaseExpression) -> bool:
@@ -186,46 +178,6 @@ def _is_timed_alone(model: "Model", statement: cst.Expr, operand: cst.BaseExpres
         return False
     is_begun = any(isinstance(item, cst.SimpleStatementLine) and reads_clock(model, item) for item in lines[:place])
     return is_begun and not is_read_below(model, operand, statement)
-
-
-def _is_left_over(model: "Model", operand: cst.BaseExpression) -> bool:
-    """Whether a function computes something new under a name that nothing but statements that drop results read.
-
-    Who mended them would compute for nothing, too.
-    """
-    bindings = model.reaching(operand) if isinstance(operand, cst.Name) else ()
-    if not bindings or not all(_is_new_there(model, item) for item in bindings):
-        return False
-    return all(_is_dropped(model, use) for binding in bindings for use in uses(model, binding))
-
-
-def _is_new_there(model: "Model", binding: Binding) -> bool:
-    """Whether a local name is bound to what was computed: no view, and nothing that is known by another name."""
-    value = assigned(binding)
-    if value is None or not isinstance(binding.scope.node, cst.FunctionDef):
-        return False
-    if isinstance(value, cst.BinaryOperation):
-        return True
-    word = last_word(value.func) if isinstance(value, cst.Call) else None
-    if not isinstance(value, cst.Call) or word is None or word in _VIEWS:
-        return False
-    given = called_on(value)
-    if given is not None and (word in _CONVERTING or isinstance(model.value(given), Tensor)):
-        return True
-    return model.library_name(value.func) is not None and isinstance(model.value(value), Tensor)
-
-
-def _is_dropped(model: "Model", use: cst.BaseExpression) -> bool:
-    """Whether a place is in a statement that is one call, of a method of the thing or of a function that is given it
-    alone.
-    """
-    parent = model.tree.parent(use)
-    call = model.tree.parent(parent) if isinstance(parent, (cst.Attribute, cst.Arg)) else None
-    if not isinstance(call, cst.Call) or not isinstance(model.tree.parent(call), cst.Expr):
-        return False
-    if call.func is parent:
-        return not (last_word(call.func) or "_").endswith("_")
-    return len(call.args) == 1 and model.library_name(call.func) is not None
 
 
 def _is_tried_loss(model: "Model", call: cst.Call) -> bool:
