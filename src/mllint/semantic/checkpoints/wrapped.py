@@ -202,13 +202,16 @@ def may_read(load: Load, save: WrappedSave) -> bool:
 
     A load in another file of a path that is not known, or to which nothing writes, reads what the project saves of that
     class, where all of it is saved this way. So does one of the same program, into the thing before it is wrapped: that
-    goes on from there.
+    goes on from there. Not where the path is called after weights that others have made, of which a training starts.
     """
     given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
     if any(_is_of(content, save) for content in given):
         return True
     may_be = [content for content in given if isinstance(content, FromFile) and _may_be_of(content, save)]
-    is_told = any(map(_is_of_unknown_path, may_be)) and _begins_with(load, save)
+    is_around = bool(may_be) and is_into_what_is_wrapped(load, save)
+    if is_around and any(map(_is_of_others, may_be)):
+        return False
+    is_told = any(map(_is_of_unknown_path, may_be)) and (is_around or _begins_with(load, save))
     return is_told or (bool(may_be) and _is_of_the_class(load, save))
 
 
@@ -253,10 +256,25 @@ def _is_of_unknown_path(content: FromFile) -> bool:
     return path is None or path.is_blank
 
 
+def _is_never_called(load: Load, here: "Model") -> bool:
+    """Whether a load stands in a method that loads the object itself, and that nothing around calls."""
+    function = function_around(load.model, load.call)
+    if function is None or function.owner is None or dotted_path(load.receiver) != function.self_name:
+        return False
+    return not any(model.calls_by_word.get(function.name) for model in (load.model, *here.surroundings.models))
+
+
+def _is_of_others(content: FromFile) -> bool:
+    path = read_path(content)
+    return path is not None and path.is_of_others
+
+
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
     """Whether a load elsewhere is into the class, of which the files around surely save no bare module."""
     here = save.call_model
     classes = _classes(load.model, load.receiver)
+    if _is_never_called(load, here):
+        return False
     if load.model is here or len(classes) != 1 or not classes <= _classes(here, save.receiver):
         return False
     for saved in here.surroundings.saved:
@@ -271,9 +289,7 @@ def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
 
 
 def _begins_with(load: Load, save: WrappedSave) -> bool:
-    """Whether a load is into the very thing that is saved, before it is wrapped, or somewhere into what is wrapped."""
-    if is_into_what_is_wrapped(load, save):
-        return True
+    """Whether a load is into the very thing that is saved, before it is wrapped in the same function."""
     if load.model is not save.call_model or dotted_path(load.receiver) != dotted_path(save.receiver):
         return False
     functions = [load.model.enclosing_function(node) for node in (load.receiver, save.receiver)]
