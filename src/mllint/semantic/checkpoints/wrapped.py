@@ -8,13 +8,13 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import LOADING
-from mllint.semantic.checkpoints.before_wrapping import given_to, is_wrapped_later
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.journeys import journey_of
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, read_path
+from mllint.semantic.checkpoints.wrapped_later import given_to, is_wrapped_later
 from mllint.semantic.checkpoints.wrappings import (
     prefix_of,
     takes_out,
