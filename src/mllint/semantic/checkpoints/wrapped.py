@@ -24,7 +24,7 @@ from mllint.semantic.checkpoints.wrappings import (
 )
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.conditions import is_in_another_branch, parts_of_test
+from mllint.semantic.names.conditions import parts_of_test, verdicts
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import BindingKind
@@ -103,29 +103,26 @@ def _is_unchanged(state: State) -> bool:
 
 
 def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether another branch takes the module out of the thing: there it is wrapped, here not.
+    """Whether another way takes the module out of the thing: there it is wrapped, here not.
 
-    So it is in the same ``if``, and in an ``if`` of the same function with the opposite test.
+    So it is in the other branch of an ``if``, also of one that leaves the function, in an ``if`` of the same function
+    with the opposite test, and in the ``try`` before an ``except``.
     """
-    branches = [item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp))]
-    tests = {_opposite(item.test) for item in branches} - {""}
-    path = dotted_path(node)
-    for prefix in WRAPPER_PREFIXES if branches else ():
+    path, here = dotted_path(node), {id(test): (test, held) for test, held in verdicts(model, node)}
+    tests = {_opposite(test) if held else fingerprint(test) for test, held in here.values()} - {""}
+    tried = [item.body for item in model.tree.ancestors(node) if isinstance(item, cst.Try)]
+    for prefix in WRAPPER_PREFIXES if here or tried else ():
         for taken in attributes(model, prefix.removesuffix(".")):
-            if dotted_path(taken.value) == path:
-                around = [item for item in model.tree.ancestors(taken) if isinstance(item, (cst.If, cst.IfExp))]
-                asked = {fingerprint(part) for item in around for part in parts_of_test(item.test)}
-                if asked & tests or _is_in_other_arm(model, node, taken):
-                    return True
+            if dotted_path(taken.value) != path:
+                continue
+            there = list(verdicts(model, taken))
+            if any(id(test) in here and here[id(test)][1] is not held for test, held in there):
+                return True
+            if tests & {fingerprint(part) for test, held in there if held for part in parts_of_test(test)}:
+                return True
+            if any(model.tree.is_below(taken, body) and not model.tree.is_below(node, body) for body in tried):
+                return True
     return False
-
-
-def _is_in_other_arm(model: "Model", node: cst.BaseExpression, other: cst.BaseExpression) -> bool:
-    """Whether an ``if``, or ``a if test else b``, has one of two places in one of its arms and one in the other."""
-    for item in model.tree.ancestors(node):
-        if isinstance(item, cst.IfExp) and model.tree.is_below(other, item):
-            return True
-    return is_in_another_branch(model, node, other)
 
 
 def _opposite(test: cst.BaseExpression) -> str:
