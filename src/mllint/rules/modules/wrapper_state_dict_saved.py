@@ -33,14 +33,15 @@ torch.save(model.module.state_dict(), "model.pt")
 ## What it leaves alone
 
 Files that are loaded back into a wrapped module, as code that resumes training does, if no other script, which saves
-nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under
-a condition, there or by who calls the function, is reported where the project loads what was saved into the bare
-module or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves
-none of it unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in
-a method that is called first, or a function that is given it or returns it, whichever function or file wraps it. What
-is taken out of one wrapper (`model.module if ddp else model`) may still be in another: a compiled module is.
-`model.compile()` wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix.
-`AveragedModel` has a state of its own besides the module.
+nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under a
+condition, there or by who calls the function, is reported where the project loads what was saved into the bare module
+or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves none of it
+unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in a method
+that is called first, or a function that is given it or returns it, whichever function or file wraps it; not where the
+path is called after weights of others, nor where another file may be read as it was saved. What is taken out of one
+wrapper (`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps
+nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of
+its own besides the module.
 
 ## Fix safety
 

@@ -209,7 +209,7 @@ def may_read(load: Load, save: WrappedSave) -> bool:
     if is_around and any(map(_is_of_others, may_be)):
         return False
     is_told = any(map(_is_of_unknown_path, may_be)) and (is_around or _begins_with(load, save))
-    return is_told or (bool(may_be) and _is_of_the_class(load, save))
+    return (is_told and not _is_read_as_saved(save)) or (bool(may_be) and _is_of_the_class(load, save))
 
 
 def is_read_by_class(load: Load, save: WrappedSave) -> bool:
@@ -251,6 +251,21 @@ def _may_be_of(content: FromFile, save: WrappedSave) -> bool:
 def _is_of_unknown_path(content: FromFile) -> bool:
     path = read_path(content)
     return path is None or path.is_blank
+
+
+def _is_read_as_saved(save: WrappedSave) -> bool:
+    """Whether another load reads a file of which no more is known into what is wrapped where the saved module is.
+
+    That one goes on from what was saved, and what is loaded before the wrapper may be any weights.
+    """
+    others = [load for load in loads_around(save.call_model) if not is_into_the_inside(load)]
+    return any(
+        isinstance(content := Tracer(load.model).content(load.given), FromFile)
+        and _may_be_of(content, save)
+        and is_loaded_wrapped(load) is None
+        and any(wrappings(load.model, load.receiver))
+        for load in others
+    )
 
 
 def _is_never_called(load: Load, here: "Model") -> bool:
