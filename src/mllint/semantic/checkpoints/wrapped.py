@@ -206,7 +206,7 @@ def may_read(load: Load, save: WrappedSave) -> bool:
         return True
     may_be = [content for content in given if isinstance(content, FromFile) and _may_be_of(content, save)]
     is_around = bool(may_be) and is_into_what_is_wrapped(load, save)
-    if is_around and any(map(_is_of_others, may_be)):
+    if is_around and (any(map(_is_of_others, may_be)) or _is_called_for_others(load)):
         return False
     is_told = any(map(_is_of_unknown_path, may_be)) and (is_around or _begins_with(load, save))
     return (is_told and not _is_read_as_saved(save)) or (bool(may_be) and _is_of_the_class(load, save))
@@ -279,6 +279,14 @@ def _is_never_called(load: Load, here: "Model") -> bool:
 def _is_of_others(content: FromFile) -> bool:
     path = read_path(content)
     return path is not None and path.is_of_others
+
+
+def _is_called_for_others(load: Load) -> bool:
+    """Whether all calls that hand over what is loaded into name others: ``restore(net, args.pretrained)``."""
+    _, *passed = given_to(load)
+    calls = [model.tree.nearest(node, cst.Call) for model, node in passed]
+    named = [[Path.unknown(fingerprint(arg.value)) for arg in call.args] for call in calls if call is not None]
+    return bool(named) and all(any(path.is_of_others for path in paths) for paths in named)
 
 
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
