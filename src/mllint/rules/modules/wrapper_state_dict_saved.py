@@ -37,17 +37,19 @@ nothing, loads into the bare one; and projects that take the prefix off somewher
 condition, there or by who calls the function, is reported where the project loads what was saved into the bare module
 or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves none of it
 unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in a method
-that is called first, or a function that is given it. Not where the condition asks for an argument that no call of the
-project gives (`if world_size > 1` of `world_size=1`). What is taken out of one wrapper (`model.module if ddp else
-model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor does `torch.jit.script`, and
-the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own besides the module.
+that is called first, or a function that is given it or returns it, whichever function or file wraps it; not where the
+path is called after weights of others, nor where another file may be read as it was saved, nor where the condition asks
+for an argument that no call of the project gives (`if world_size > 1` of `world_size=1`). What is taken out of one
+wrapper (`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps
+nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of
+its own besides the module.
 
 ## Fix safety
 
 Safe where the module surely is wrapped at that place: the keys of the file lose the prefix. Where the wrapped module
-comes in as an argument the fix is unsafe, because another caller may pass a bare one; so it is of a name of the script
-in a function, which may be called earlier. No fix is offered where the module is wrapped only under a condition, or
-the file is loaded back into a wrapped one.
+comes in as an argument, of the function or of the constructor, the fix is unsafe, because another caller may pass a
+bare one; so it is of a name of the script in a function, which may be called earlier. No fix is offered where the
+module is wrapped only under a condition, or the file is loaded back into a wrapped one.
 
 ## References
 
@@ -69,7 +71,9 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.taken_alike import is_taken_alike
 from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
+    is_handed_in,
     is_into_the_inside,
+    is_loaded_bare,
     is_loaded_wrapped,
     is_read_by_class,
     is_taken_off,
@@ -78,7 +82,6 @@ from mllint.semantic.checkpoints.wrapped import (
     wrapped_save,
 )
 from mllint.semantic.names.conditions import is_in_another_branch
-from mllint.semantic.names.scopes import BindingKind
 
 rule = Rule(
     code="ML426",
@@ -126,7 +129,7 @@ def _is_wrong(save: WrappedSave, context: Context) -> bool:
         return False
     loads = list(loads_around(context.model))
     wrapping = [load.model for load in loads if is_loaded_wrapped(load)]
-    bare = [load for load in loads if is_loaded_wrapped(load) is False and may_read(load, save)]
+    bare = [load for load in loads if is_loaded_bare(load, save) and may_read(load, save)]
     if wrapping:
         # It fits where training is resumed, and not where the trained module is used, in a file that saves none.
         saving = [saved.place.model for saved in context.model.surroundings.saved]
@@ -157,11 +160,10 @@ def _attributes(save: WrappedSave) -> list[str]:
 
 def _fix(save: WrappedSave, context: Context) -> NodeFix:
     inside = "".join(f".{attribute}" for attribute in _attributes(save))
-    bindings = context.bindings(save.receiver)
-    is_of_script = not bindings and isinstance(save.receiver, cst.Name)  # bound when the function runs, it seems
-    is_passed = is_of_script or any(binding.kind is BindingKind.PARAMETER for binding in bindings)
+    # A name that nothing binds here is bound when the function runs, it seems.
+    is_of_script = isinstance(save.receiver, cst.Name) and not context.bindings(save.receiver)
     return NodeFix(
         f"save the state dict of `{inside}`",
         append_trailer(save.receiver, inside),
-        Applicability.UNSAFE if is_passed else Applicability.SAFE,
+        Applicability.UNSAFE if is_of_script or is_handed_in(save) else Applicability.SAFE,
     )

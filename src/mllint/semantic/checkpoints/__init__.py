@@ -32,6 +32,9 @@
 ``starts``         loads of which a training starts: what fits of another network
 ``unchecked``      loads that skip what does not match, unseen
 ``wrapped``        state dicts of wrapped modules that are saved
+``wrappings``      in what a module may be wrapped, on each way to it
+``wrapped_later``  loads into a module that is put into a wrapper afterwards
+``journeys``       through which hands a module has come to where its state is saved
 ``one_sided``      loads from one module into another of which only one is in a wrapper
 ``stripped``       loads of one file in two branches, of which only one takes a prefix off the keys
 ``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper

@@ -10,7 +10,8 @@ from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import State
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.routes import Follower, Route
-from mllint.semantic.checkpoints.wrapped import WRAPPERS, is_taken_off, prefix_of, wrappings
+from mllint.semantic.checkpoints.wrapped import is_taken_off
+from mllint.semantic.checkpoints.wrappings import WRAPPERS, prefix_of, wrappings
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.module_keys import module_keys

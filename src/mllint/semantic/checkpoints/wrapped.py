@@ -1,6 +1,5 @@
 """State dicts of wrapped modules that are saved: their keys begin with the prefix of the wrapper."""
 
-import itertools
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -8,28 +7,33 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.knowledge import lookup
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.journeys import journey_of
 from mllint.semantic.checkpoints.loads import Load, load_of
-from mllint.semantic.checkpoints.never_reached import is_never_reached
 from mllint.semantic.checkpoints.paths import Path
-from mllint.semantic.checkpoints.routes import Follower, Route
-from mllint.semantic.checkpoints.saves import Saved, calls_of_function
+from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, read_path
+from mllint.semantic.checkpoints.wrapped_later import given_to, is_wrapped_later
+from mllint.semantic.checkpoints.wrappings import (
+    prefix_of,
+    takes_out,
+    ways,
+    wrappers_of,
+    wrappings,
+)
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
-from mllint.semantic.events.places import as_itself
-from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
-from mllint.semantic.names.conditions import parts_of_test
+from mllint.semantic.expressions.arguments import passed_for
+from mllint.semantic.names.conditions import parts_of_test, verdicts
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes
-from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import ClassObject, Function, Module, Value
+from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, fingerprint
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo
 
 # Code that takes the prefix off, or looks for it: `k.replace("module.", "")`, `k[7:]`, `consume_prefix...`.
 _PREFIX_HANDLED = re.compile(
@@ -41,14 +45,6 @@ _PREFIX_HANDLED = re.compile(
     """,
     re.VERBOSE,
 )
-
-
-WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
-"""The last words of what puts a prefix in front of the keys."""
-MAX_STEPS = 6
-"""Through how many names and calls a module is followed to where it was wrapped."""
-# What is taken out of a wrapper.
-_INSIDE = Module("torch")
 
 
 class WrappedSave(msgspec.Struct, frozen=True):
@@ -106,178 +102,26 @@ def _is_unchanged(state: State) -> bool:
     return not state.is_unclear and any(state.keys.may_begin_with(prefix) for prefix in WRAPPER_PREFIXES)
 
 
-def prefix_of(wrappers: tuple[str, ...]) -> str:
-    """What wrappers together put in front of every key."""
-    found = [lookup.wrapper(name) for name in wrappers]
-    return "".join(wrapper.prefix for wrapper in found if wrapper is not None)
-
-
-def wrappings(model: "Model", node: cst.BaseExpression) -> list[tuple[str, ...] | None]:
-    """In what the module that an expression stands for may be wrapped, one entry for each way to it.
-
-    Wrappers that add no prefix are left out; ``None``: not known.
-    """
-    return [_wrappers(value) for value in _ways(model, node)]
-
-
-def _ways(model: "Model", node: cst.BaseExpression, seen: tuple[int, ...] = ()) -> list[Value | None]:
-    """What an expression stands for, one entry for each way to it; ``seen`` are the bindings that led here."""
-    if isinstance(node, cst.IfExp):
-        if _takes_out(node.body) or _takes_out(node.orelse):
-            return _ways_inside([(model, node.body), (model, node.orelse)], seen)
-        return [item for arm in (node.body, node.orelse) for item in _reached(model, arm, _ways(model, arm, seen))]
-    found: list[Value | None] = []
-    bindings = model.reaching(node)
-    if not bindings and _takes_out(node) and isinstance(node, cst.Attribute):
-        # `.module` of what is in one wrapper, at least on some way
-        outer = [wrappers for wrappers in map(_wrappers, _ways(model, node.value, seen)) if wrappers]
-        if outer and all(len(wrappers) == 1 for wrappers in outer):
-            return [_INSIDE]
-    if not bindings and isinstance(node, cst.Attribute) and dotted_path(node) is not None:
-        owner = class_around(model, node)
-        if owner is not None and isinstance(node.value, cst.Name):
-            bindings = tuple(owner.lasting(node.attr.value))
-    if not bindings and isinstance(node, cst.Name):
-        bindings = _left_by_script(model, node)
-    bound = [(binding.scope.model, binding.value) for binding in bindings if binding.value is not None]
-    if len(bindings) > 1 and any(_takes_out(value) for _, value in bound):
-        return _ways_inside(bound if len(bound) == len(bindings) else [], seen)  # the same as statements
-    for binding in bindings:
-        if id(binding) not in seen:  # `model = wrap(model) if parallel else model` in a loop: nothing new
-            found += _reached(binding.scope.model, binding.node, _ways_to(binding, (*seen, id(binding))))
-    return found or [model.value(node)]
-
-
-def _reached(model: "Model", node: cst.CSTNode, ways: list[Value | None]) -> list[Value | None]:
-    """What may come of a place; nothing of one that wraps a module where no known call of the function gets."""
-    return [] if any(map(_wrappers, ways)) and is_never_reached(model, node) else ways
-
-
-def _left_by_script(model: "Model", node: cst.Name) -> tuple[Binding, ...]:
-    """What a name of the script stands for in a function that runs when the script has bound it for the last time.
-
-    Nothing where another function binds it, or the script calls this one before.
-    """
-    function, script = function_around(model, node), model.scope(model.tree.module)
-    if function is None or node.value in function.scope.bindings or node.value not in script.bindings:
-        return ()
-    last = script.reaching_end(node.value).bindings
-    shared = [item.name.value for each in model.tree.by_type.get(cst.Global, ()) for item in each.names]
-    if node.value in shared:
-        return ()
-    places = [script.place_of(call) for call in model.calls_by_word.get(function.name, ())]
-    first = min((item.order for item in last), default=0)
-    return () if any(place is not None and place[1] < first for place in places) else last
-
-
-def _ways_inside(arms: list[tuple["Model", cst.BaseExpression]], seen: tuple[int, ...]) -> list[Value | None]:
-    """The same for what is taken out of a wrapper where it is in one: ``model.module if ddp else model``.
-
-    Another wrapper may be around it all the same: ``model`` was compiled before.
-    """
-    taken = [(model, node) for model, node in arms if isinstance(node, cst.Attribute) and _takes_out(node)]
-    wholes = {
-        dotted_path(node.value if isinstance(node, cst.Attribute) and _takes_out(node) else node) for _, node in arms
-    }
-    if len(taken) != 1 or len(arms) != 2 or len(wholes) != 1:
-        return [_INSIDE]
-    model, node = taken[0]
-    found = [_unwrapped(value, node.attr.value) for value in _ways(model, node.value, seen)]
-    return found if any(map(_wrappers, found)) else [_INSIDE]
-
-
-def _unwrapped(value: Value | None, attribute: str) -> Value | None:
-    """A module without the outermost wrapper, where that keeps it in an attribute of this name."""
-    if not isinstance(value, Module) or not value.wrappers:
-        return value
-    outermost = lookup.wrapper(value.wrappers[0])
-    if outermost is None or outermost.attribute != attribute:
-        return value
-    return msgspec.structs.replace(value, wrappers=value.wrappers[1:])
-
-
-def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
-    """The same for what a binding binds; a parameter is what the calls in the file pass for it."""
-    home = binding.scope.model
-    bound = as_itself(binding.value) if binding.kind is BindingKind.ASSIGN and binding.value is not None else None
-    if isinstance(bound, cst.IfExp) and not binding.path:
-        return _ways(home, bound, seen)
-    value = home.binding_value(binding)
-    if _wrappers(value) is None and len(seen) <= MAX_STEPS:
-        if isinstance(bound, (cst.Name, cst.Attribute)) and not binding.path:
-            return _ways(home, bound, seen)
-        if isinstance(bound, cst.Call) and not binding.path:
-            return _ways_out(home.value(bound.func), seen) or [value]
-        if isinstance(binding.node, cst.Param) and isinstance(binding.scope.node, cst.FunctionDef):
-            info = home.function_info(binding.scope.node)
-            if info.is_transparent and not is_asked_about(home, info, binding.node):
-                passed = [(home, node) for node in passed_for(home, info, binding.node)]
-                passed = _once_taken_out(passed or _passed_elsewhere(home, info, binding))
-                return [item for caller, node in passed for item in _ways(caller, node, seen)] or [value]
-    return [value]
-
-
-def _ways_out(callee: Value | None, seen: tuple[int, ...]) -> list[Value | None]:
-    """The same for what a function of the project returns; nothing where it is not known what that is."""
-    if not isinstance(callee, Function) or not callee.definition.is_transparent:
-        return []
-    info = callee.definition
-    returned = [statement.value for statement in info.scope.returns]
-    return [item for node in returned if node is not None for item in _ways(info.model, node, seen)]
-
-
-def _once_taken_out(passed: list[tuple["Model", cst.BaseExpression]]) -> list[tuple["Model", cst.BaseExpression]]:
-    """Without a thing that is passed as it is where another call passes what is in it: who does both asks first."""
-    taken_out = {dotted_path(node.value) for _, node in passed if isinstance(node, cst.Attribute) and _takes_out(node)}
-    return [(caller, node) for caller, node in passed if dotted_path(node) not in taken_out - {None}]
-
-
-def _passed_elsewhere(
-    home: "Model", info: "FunctionInfo", parameter: Binding
-) -> list[tuple["Model", cst.BaseExpression]]:
-    """What the files that import this one, and wrap, pass for a parameter of a function that it never calls itself."""
-    found: list[tuple[Model, cst.BaseExpression]] = []
-    word = info.owner.name if info.owner is not None and info.name == "__init__" else info.name
-    for model in home.importers(*WRAPPERS[:2]):
-        for call in calls_of_function(model, word):
-            if not _enters(model.value(call.func), info):
-                continue
-            given = Route(Follower(model), call, info).argument(parameter.key)
-            if given is None:
-                return []
-            found.append((given[0].model, given[1]))
-    return found[:MAX_CALLS]
-
-
-def _enters(callee: Value | None, info: "FunctionInfo") -> bool:
-    """Whether a call of something enters a function, or the ``__init__`` of the class that is called."""
-    if isinstance(callee, ClassObject):
-        made = callee.definition.method("__init__")
-        return made is not None and made.is_same_as(info)
-    return isinstance(callee, Function) and callee.definition.is_same_as(info)
-
-
-def _takes_out(node: cst.BaseExpression) -> bool:
-    """Whether an expression is the module inside a wrapper: ``model.module``."""
-    attributes = {prefix.removesuffix(".") for prefix in WRAPPER_PREFIXES}
-    return isinstance(node, cst.Attribute) and node.attr.value in attributes
-
-
 def _is_taken_out_beside(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether another branch takes the module out of the thing: there it is wrapped, here not.
+    """Whether another way takes the module out of the thing: there it is wrapped, here not.
 
-    So it is in the same ``if``, and in an ``if`` of the same function with the opposite test.
+    So it is in the other branch of an ``if``, also of one that leaves the function, in an ``if`` of the same function
+    with the opposite test, and in the ``try`` before an ``except``.
     """
-    branches = [item for item in model.tree.ancestors(node) if isinstance(item, (cst.If, cst.IfExp))]
-    tests = {_opposite(item.test) for item in branches} - {""}
-    path = dotted_path(node)
-    for prefix in WRAPPER_PREFIXES if branches else ():
+    path, here = dotted_path(node), {id(test): (test, held) for test, held in verdicts(model, node)}
+    tests = {_opposite(test) if held else fingerprint(test) for test, held in here.values()} - {""}
+    tried = [item.body for item in model.tree.ancestors(node) if isinstance(item, cst.Try)]
+    for prefix in WRAPPER_PREFIXES if here or tried else ():
         for taken in attributes(model, prefix.removesuffix(".")):
-            if dotted_path(taken.value) == path:
-                around = [item for item in model.tree.ancestors(taken) if isinstance(item, (cst.If, cst.IfExp))]
-                asked = {fingerprint(part) for item in around for part in parts_of_test(item.test)}
-                if asked & tests or any(branch is item for branch in branches for item in around):
-                    return True
+            if dotted_path(taken.value) != path:
+                continue
+            there = list(verdicts(model, taken))
+            if any(id(test) in here and here[id(test)][1] is not held for test, held in there):
+                return True
+            if tests & {fingerprint(part) for test, held in there if held for part in parts_of_test(test)}:
+                return True
+            if any(model.tree.is_below(taken, body) and not model.tree.is_below(node, body) for body in tried):
+                return True
     return False
 
 
@@ -286,15 +130,6 @@ def _opposite(test: cst.BaseExpression) -> str:
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         return fingerprint(test.expression)
     return ""
-
-
-def _wrappers(value: object) -> tuple[str, ...] | None:
-    if not isinstance(value, Module):
-        return None
-    # Behind a "?" nothing is known; what is in front of it surely is there.
-    known = tuple(itertools.takewhile(lambda name: name != "?", value.wrappers))
-    prefixed = tuple(name for name in known if prefix_of((name,)))
-    return prefixed if prefixed or known == value.wrappers else None
 
 
 def is_taken_off(model: "Model") -> bool:
@@ -319,85 +154,44 @@ def is_loaded_wrapped(load: Load) -> bool | None:
     found = wrappings(load.model, load.receiver)
     if all(wrappers for wrappers in found):
         return True
-    if all(wrappers == () for wrappers in found) or _is_wrapped_later(load):
+    if all(wrappers == () for wrappers in found) or is_wrapped_later(load):
         return False
     return None
 
 
+def is_handed_in(save: WrappedSave) -> bool:
+    """Whether the wrapped module comes in as an argument, also where an attribute keeps it: others may pass another."""
+    journey = journey_of(save.call_model, save.receiver)
+    insides = [journey_of(model, node).bindings for model, node in journey.wrapped]
+    return any(item.kind is BindingKind.PARAMETER for item in journey.bindings.difference(*insides))
+
+
+def is_into_what_is_wrapped(load: Load, save: WrappedSave) -> bool:
+    """Whether a load is into the very module around which the wrapper of a save is put, wherever that happens.
+
+    A function may load it and return it, and who wraps it hand it to the one that saves it.
+    """
+    receiver, *passed = given_to(load)
+    journey = journey_of(save.call_model, save.receiver)
+    insides = [journey_of(model, node).bindings for model, node in journey.wrapped]
+    for model, node in passed or [receiver] if insides else ():
+        bindings = set(model.reaching(node))
+        if not bindings or any(wrappers_of(item.scope.model.binding_value(item)) for item in bindings):
+            return False
+        if not any(bindings <= inside for inside in insides):
+            return False
+    return bool(insides)
+
+
 def is_into_the_inside(load: Load) -> bool:
     """Whether a load takes the module out of its wrapper itself: ``model.module.load_state_dict(state)``."""
-    return _takes_out(load.receiver)
+    return takes_out(load.receiver)
 
 
-def _is_wrapped_later(load: Load) -> bool:
-    """Whether the very thing that is loaded is put into a wrapper afterwards: ``model = DataParallel(model)``."""
-    is_later = any(_is_wrapped_below(model, node) for model, node in _given_to(load))
-    return is_later or _is_called_before_wrapping(load)
-
-
-def _given_to(load: Load) -> Iterator[tuple["Model", cst.BaseExpression]]:
-    """What is loaded into, and what is passed for it where it is a parameter, also by the files that import this."""
-    yield load.model, load.receiver
-    bindings = load.model.reaching(load.receiver)
-    function = load.model.enclosing_function(load.receiver)
-    if len(bindings) == 1 and isinstance(bindings[0].node, cst.Param) and function is bindings[0].scope.node:
-        info = load.model.function_info(function)
-        yield from ((load.model, node) for node in passed_for(load.model, info, bindings[0].node))
-        yield from _passed_elsewhere(load.model, info, bindings[0])
-
-
-def _is_wrapped_below(model: "Model", node: cst.BaseExpression) -> bool:
-    given = set(model.reaching(node))
-    for word in WRAPPERS if given else ():
-        for call in model.calls_by_word.get(word, ()):
-            wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
-            inner = set(model.reaching(call.args[0].value)) if call.args else set()
-            if wrapper is not None and wrapper.prefix and inner and given == inner:
-                return True
-    return False
-
-
-def _is_called_before_wrapping(load: Load) -> bool:
-    """Whether a load into an attribute stands in a method that another one calls, and then wraps the attribute.
-
-    Not where what wraps it may call the method afterwards too, itself or through other methods of the class.
-    """
-    model, path = load.model, dotted_path(load.receiver) or ""
-    function = function_around(model, load.call)
-    owner = None if function is None else function.owner
-    if function is None or owner is None or path.count(".") != 1:
-        return False
-    wrapping = {name: order for name in owner.methods if (order := _wraps_at(owner, name, path)) is not None}
-    is_before, pending, seen = False, [function.name] if wrapping else [], {function.name}
-    for name in pending:
-        if name in wrapping:
-            return False
-        for call in model.calls_by_word.get(name, ()):
-            caller, order = _place_in(owner, call)
-            if caller in wrapping and order < wrapping[caller]:
-                is_before = True
-            elif "__init__" in wrapping or caller in wrapping or (caller is None and name == function.name):
-                return False
-            elif caller is not None and caller not in seen:
-                seen.add(caller)
-                pending.append(caller)
-    return is_before
-
-
-def _wraps_at(owner: "ClassInfo", name: str, path: str) -> int | None:
-    """Where a method of a class first wraps an attribute, in the order of its statements."""
-    method = owner.methods[name]
-    bound = method.scope.bindings.get(path, ()) if method.model is owner.model else ()
-    return min((item.order for item in bound if _wrappers(method.model.binding_value(item))), default=None)
-
-
-def _place_in(owner: "ClassInfo", call: cst.Call) -> tuple[str | None, int]:
-    """In which method of a class a call stands, and where there; ``None`` where it stands in none."""
-    for name, method in owner.methods.items():
-        place = method.scope.place_of(call) if method.model is owner.model else None
-        if place is not None:
-            return name, place[1]
-    return None, 0
+def is_loaded_bare(load: Load, save: WrappedSave) -> bool:
+    """Whether a load surely goes into a bare module, or into the one that the wrapper of a save is put around."""
+    found = is_loaded_wrapped(load)
+    return found is False or (found is None and is_into_what_is_wrapped(load, save))
 
 
 def may_read(load: Load, save: WrappedSave) -> bool:
@@ -405,14 +199,17 @@ def may_read(load: Load, save: WrappedSave) -> bool:
 
     A load in another file of a path that is not known, or to which nothing writes, reads what the project saves of that
     class, where all of it is saved this way. So does one of the same program, into the thing before it is wrapped: that
-    goes on from there.
+    goes on from there. Not where the path is called after weights that others have made, of which a training starts.
     """
     given = [Tracer(load.model).content(item) for item in (load.given, *_given_by_callers(load))]
     if any(_is_of(content, save) for content in given):
         return True
     may_be = [content for content in given if isinstance(content, FromFile) and _may_be_of(content, save)]
-    is_told = any(map(_is_of_unknown_path, may_be)) and _begins_with(load, save)
-    return is_told or (bool(may_be) and _is_of_the_class(load, save))
+    is_around = bool(may_be) and is_into_what_is_wrapped(load, save)
+    if is_around and (any(map(_is_of_others, may_be)) or _is_called_for_others(load)):
+        return False
+    is_told = any(map(_is_of_unknown_path, may_be)) and (is_around or _begins_with(load, save))
+    return (is_told and not _is_read_as_saved(save)) or (bool(may_be) and _is_of_the_class(load, save))
 
 
 def is_read_by_class(load: Load, save: WrappedSave) -> bool:
@@ -456,10 +253,48 @@ def _is_of_unknown_path(content: FromFile) -> bool:
     return path is None or path.is_blank
 
 
+def _is_read_as_saved(save: WrappedSave) -> bool:
+    """Whether another load reads a file of which no more is known into what is wrapped where the saved module is.
+
+    That one goes on from what was saved, and what is loaded before the wrapper may be any weights.
+    """
+    others = [load for load in loads_around(save.call_model) if not is_into_the_inside(load)]
+    return any(
+        isinstance(content := Tracer(load.model).content(load.given), FromFile)
+        and _may_be_of(content, save)
+        and is_loaded_wrapped(load) is None
+        and any(wrappings(load.model, load.receiver))
+        for load in others
+    )
+
+
+def _is_never_called(load: Load, here: "Model") -> bool:
+    """Whether a load stands in a method that loads the object itself, and that nothing around calls."""
+    function = function_around(load.model, load.call)
+    if function is None or function.owner is None or dotted_path(load.receiver) != function.self_name:
+        return False
+    return not any(model.calls_by_word.get(function.name) for model in (load.model, *here.surroundings.models))
+
+
+def _is_of_others(content: FromFile) -> bool:
+    path = read_path(content)
+    return path is not None and path.is_of_others
+
+
+def _is_called_for_others(load: Load) -> bool:
+    """Whether all calls that hand over what is loaded into name others: ``restore(net, args.pretrained)``."""
+    _, *passed = given_to(load)
+    calls = [model.tree.nearest(node, cst.Call) for model, node in passed]
+    named = [[Path.unknown(fingerprint(arg.value)) for arg in call.args] for call in calls if call is not None]
+    return bool(named) and all(any(path.is_of_others for path in paths) for paths in named)
+
+
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
     """Whether a load elsewhere is into the class, of which the files around surely save no bare module."""
     here = save.call_model
     classes = _classes(load.model, load.receiver)
+    if _is_never_called(load, here):
+        return False
     if load.model is here or len(classes) != 1 or not classes <= _classes(here, save.receiver):
         return False
     for saved in here.surroundings.saved:
@@ -480,12 +315,12 @@ def _begins_with(load: Load, save: WrappedSave) -> bool:
     functions = [load.model.enclosing_function(node) for node in (load.receiver, save.receiver)]
     owners = [class_around(load.model, node) for node in (load.receiver, save.receiver)]
     is_same = functions[0] is functions[1] or (owners[0] is not None and owners[0] is owners[1])
-    return is_same and _is_wrapped_later(load)
+    return is_same and is_wrapped_later(load)
 
 
 def _classes(model: "Model", node: cst.BaseExpression) -> set["ClassInfo"]:
     """The classes of the project of which the module that an expression stands for may be."""
-    found = [item for value in _ways(model, node) if isinstance(value, Module) for item in (value, *value.others)]
+    found = [item for value in ways(model, node) if isinstance(value, Module) for item in (value, *value.others)]
     return {item.definition for item in found if item.definition is not None}
 
 
