@@ -33,8 +33,9 @@ print(loss.item())
 ## What it leaves alone
 
 Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, totals that
-began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`,
-which work. Names that nothing in the file binds: reading them raises another error. Paddle code for a target version
+began as `torch.zeros(1)`, and what comes back from `DataParallel`. What a layer with weights gives and nothing
+reduces: of a batch of one `backward()` takes it, but it keeps its dimensions. `loss[None]`, `loss[...]` and
+`loss.view(1)[0]`, which work. Names that nothing in the file binds: reading them raises another error. Paddle code for a target version
 below 2.5, or with `paddle.fluid`. Branches that a test of some version chooses (`if version < "0.4": ...`).
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:

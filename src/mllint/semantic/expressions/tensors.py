@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _SHAPE_KEEPING = frozenset({
     "detach", "clone", "contiguous", "cuda", "cpu", "to", "float", "double", "half", "bfloat16", "long", "int", "bool",
     "type", "astype", "cast", "abs", "exp", "log", "sqrt", "neg", "pow", "square", "sigmoid", "tanh", "relu", "round",
-    "requires_grad_", "detach_", "pin_memory", "type_as", "clamp", "clip", "log1p", "log2", "log10", "item_",
+    "requires_grad_", "detach_", "pin_memory", "type_as", "clamp", "clip", "log1p", "log2", "log10", "item_", "expm1",
+    "softplus", "logsigmoid", "log_sigmoid", "leaky_relu", "elu", "gelu", "silu", "logit",
 })  # fmt: skip
 DETACHING = frozenset({
     "detach", "detach_", "argmax", "argmin", "argsort", "eq", "ne", "gt", "lt", "ge", "le", "equal", "isnan", "isinf",
@@ -315,6 +316,8 @@ def _made_scalar(name: str, fact: FunctionFact, call: cst.Call, first: Value | N
         return False
     if name.endswith("_like") or (own_input and name in _SHAPE_KEEPING and len(call.args) == 1):
         return _is_scalar(first) if isinstance(first, Tensor) else None
+    if own_input and name in _SHAPE_KEEPING and isinstance(first, Tensor) and first.scalar is False:
+        return False  # what else it is given may only add dimensions: `clamp(x, min=0)`
     if name in ("tensor", "as_tensor", "to_tensor"):
         return rank_of_data(call, first)
     if fact.parameters.split()[:1] in (["*size"], ["size"], ["shape"], ["size_or_shape"]) or name in _RESHAPING:
