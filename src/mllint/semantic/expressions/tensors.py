@@ -27,7 +27,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant, has_star_arguments, integer_literal
+from mllint.syntax.shape import argument, constant, has_star_arguments, integer_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -343,6 +343,18 @@ def rank_of_size(call: cst.Call) -> bool | None:
         starred = any(isinstance(element, cst.StarredElement) for element in size.elements)
         return None if starred else not size.elements
     return False if len(sizes) > 1 or integer_literal(size) is not None else None
+
+
+def is_one_size(node: cst.Subscript) -> bool:
+    """Whether one entry of a size is read, of whatever has such: ``x.size()[0]``, ``x.shape[0]``."""
+    if integer_literal(subscript_index(node)) is None:
+        return False
+    match node.value:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
+            return True
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+    return False
 
 
 def is_unreduced(call: cst.Call) -> bool:

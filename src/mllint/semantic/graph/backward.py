@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.dependence import may_be_computed_from
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import ClassObject, Framework, Function, Output, Tensor, Value, is_object
 from mllint.syntax.shape import constant, dotted_path, last_word
@@ -156,6 +156,11 @@ class Backward:
             and any(binding.kind is BindingKind.PARAMETER for binding in self.model.reaching(spent.node))
             for spent in self._by_key.get(name, ())
         )
+
+    def spent_in(self, scope: Scope) -> Iterator[Spent]:
+        """What the calls in a function spend, or in the body of the file."""
+        for several in self._by_key.values():
+            yield from (spent for spent in several if self.model.scope_of(spent.call) is scope)
 
     @cached_property
     def _by_key(self) -> dict[str, list[Spent]]:
