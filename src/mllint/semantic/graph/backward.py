@@ -181,10 +181,11 @@ class Backward:
         elif len(positional) == 1 and is_called_loss(_bare(positional[0])) and not is_called_loss(call.func.value):
             # `accelerator.backward(loss)`, `engine.backward(loss)`; what a tensor's own method is given is a gradient.
             yield from self._operand(positional[0], call)
+        elif len(positional) == 1 and is_called_loss(call.func.value) and not is_called_loss(positional[0]):
+            yield from self._operand(call.func.value, call, one_element=False)  # `loss.backward(weights)`
 
-    def _operand(self, node: cst.BaseExpression, call: cst.Call) -> Iterator[Spent]:
+    def _operand(self, node: cst.BaseExpression, call: cst.Call, *, one_element: bool = True) -> Iterator[Spent]:
         """The tensor in ``loss``, ``loss / steps``, ``scaler.scale(loss)``, ``loss.mean()``."""
-        one_element = True
         while True:
             if isinstance(node, cst.BinaryOperation):
                 side = self._tensor_side(node)
