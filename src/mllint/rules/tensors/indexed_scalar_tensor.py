@@ -73,6 +73,7 @@ from mllint.semantic.expressions.hints import (
     is_spelled_as_loss,
     is_spelled_as_reduction,
 )
+from mllint.semantic.expressions.returns import gets_scalar
 from mllint.semantic.graph.one_number import is_term_of_spent
 from mllint.semantic.graph.placement import wants_number
 from mllint.semantic.names.scopes import BindingKind
@@ -102,7 +103,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
         return
     tensor, steps = _without_steps(node.value)
     value, base = context.value(node.value), context.value(tensor)
-    if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
+    is_reduced = isinstance(base, Tensor) and base.scalar is None and gets_scalar(context.model, tensor)
+    if not (is_reduced or _is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
     is_of_old = _is_old_paddle((value, base), context) or is_for_one_version(context.model, node)
     if is_of_old or is_nowhere_bound(context.model, tensor):
