@@ -78,7 +78,7 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
         return None
     if not isinstance(model.tree.parent(call), cst.Expr):
         return None
-    return _in_loop(model, call, call.func.value, _attached_in(model, call.args[0].value))
+    return _in_loop(model, call, call.func.value, _attached_in(model, call, call.args[0].value))
 
 
 def joined(model: "Model", node: cst.Assign) -> Accumulator | None:
@@ -98,14 +98,16 @@ def _joined_in(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpress
     return [item.value for item in elements] if is_pair else []
 
 
-def _attached_in(model: "Model", added: cst.BaseExpression) -> cst.BaseExpression:
+def _attached_in(model: "Model", call: cst.Call, added: cst.BaseExpression) -> cst.BaseExpression:
     """The one loss of a row: ``(epoch, loss)``, ``{"epoch": epoch, "loss": loss}``; any other thing as it is.
 
-    Where there is no loss in it, the one tensor that hangs on a graph: ``(target, output)``.
+    Where there is no loss in it, in a loop that trains, the one tensor that hangs on a graph: ``(target, output)``.
     """
     if isinstance(added, (cst.Tuple, cst.List, cst.Dict)) and len(added.elements) > 1:
-        losses = [item.value for item in added.elements if is_called_loss(item.value)]
-        found = losses or [item.value for item in added.elements if _is_attached(model.value(item.value))]
+        found = [item.value for item in added.elements if is_called_loss(item.value)]
+        loop = next(model.tree.loops_around(call), None)
+        if not found and loop is not None and model.backward.calls_in(loop):
+            found = [item.value for item in added.elements if _is_attached(model.value(item.value))]
         if len(found) == 1:
             return found[0]
     return added
