@@ -291,3 +291,83 @@ def test_a_size_of_a_shape_is_a_number(torch: Any, paddle: Any) -> None:
         size = x.shape[0]
         assert isinstance(size, int)
         assert (x.sum() / size).ndim == 0
+
+
+SHAPES: list[tuple[int, ...]] = [(), (4,), (2, 4), (1, 4), (2, 4, 4), (2, 4, 4, 4), (1, 4, 4, 4, 4)]
+"""Of what a layer may be given; the first has no dimension."""
+
+
+def built(layer: Any) -> Any:
+    """A layer of four of everything, or of nothing; ``None`` where that does not do."""
+    for arguments in ((), (4,), (4, 4), (4, 4, 1)):
+        try:
+            return layer(*arguments)
+        except (TypeError, ValueError, RuntimeError, AssertionError, AttributeError):
+            continue
+    return None
+
+
+def ranks_of(layer: Any, ones: Any) -> set[int]:
+    """How many dimensions that has which a layer gives for the shapes that it takes."""
+    ranks = set()
+    for shape in SHAPES:
+        for data in (ones(shape), ones(shape) > 0):
+            given = layer(data) if takes(layer, data) else None
+            ranks |= {given.ndim} if given is not None and hasattr(given, "ndim") else set()
+    return ranks
+
+
+def takes(layer: Any, data: Any) -> bool:
+    try:
+        layer(data)
+    except Exception:  # noqa: BLE001 - of whatever kind
+        return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_what_a_layer_with_weights_gives_has_a_dimension(torch: Any) -> None:
+    seen = {}
+    for name in sorted(vars(torch.nn)):
+        layer = built(getattr(torch.nn, name)) if inspect.isclass(getattr(torch.nn, name)) else None
+        if isinstance(layer, torch.nn.Module) and layer.state_dict():
+            seen[name] = ranks_of(layer.eval(), torch.ones)
+    assert {"Linear", "Conv2d", "LayerNorm", "BatchNorm1d", "PReLU"} <= {name for name, ranks in seen.items() if ranks}
+    assert [name for name, ranks in seen.items() if 0 in ranks] == ["PReLU"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_what_a_layer_without_weights_is_given_keeps_a_dimension(torch: Any) -> None:
+    for name in sorted(vars(torch.nn)):
+        layer = built(getattr(torch.nn, name)) if inspect.isclass(getattr(torch.nn, name)) else None
+        if isinstance(layer, torch.nn.Module) and not layer.state_dict() and not name.endswith("Loss"):
+            given = [layer(torch.ones(shape)) for shape in SHAPES[1:] if takes(layer, torch.ones(shape))]
+            assert all(item.ndim > 0 for item in given if hasattr(item, "ndim")), name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_paddle_what_a_layer_with_weights_gives_has_a_dimension(paddle: Any) -> None:
+    seen = {}
+    for name in ("Linear", "Conv1D", "Conv2D", "Conv3D", "BatchNorm1D", "BatchNorm2D", "LayerNorm", "GroupNorm",
+                 "InstanceNorm1D", "InstanceNorm2D", "Conv2DTranspose", "PReLU"):  # fmt: skip
+        layer = built(getattr(paddle.nn, name))
+        layer.eval()
+        seen[name] = ranks_of(layer, paddle.ones)
+    assert {"Linear", "Conv2D", "LayerNorm", "BatchNorm1D"} <= {name for name in seen if seen[name]}
+    assert [name for name, ranks in seen.items() if 0 in ranks] in (["PReLU"], [])
+
+
+def test_backward_takes_one_number_in_two_dimensions(torch: Any) -> None:
+    head = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Sigmoid())
+    loss = -torch.log(torch.clamp(head(torch.ones(1, 3)), min=1e-5, max=1.0))
+    loss.backward()
+    assert loss.shape == (1, 1)
+    assert loss.data[0].shape == (1,)
+
+
+def test_paddle_backward_takes_one_number_in_two_dimensions(paddle: Any) -> None:
+    head = paddle.nn.Sequential(paddle.nn.Linear(3, 1), paddle.nn.Sigmoid())
+    loss = -paddle.log(paddle.clip(head(paddle.ones([1, 3])), min=1e-5, max=1.0))
+    loss.backward()
+    assert loss.shape == [1, 1]
+    assert loss.numpy()[0].shape == (1,)

@@ -1,9 +1,10 @@
 """## What it does
 
 Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
-`total += loss`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`, `rows.append((step, loss))`,
-`outputs = torch.cat((outputs, output))`, and `outputs.append(output)` after `output["loss"].backward()`, also where the
-total begins with the first loss: `if i == 0: total = loss`. And buffers of a module to which a forward pass or a
+`total += loss`, `total += loss.mean()`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`,
+`rows.append((step, loss))`, `rows.append((target, output))`, `outputs = torch.cat((outputs, output))`, and
+`outputs.append(output)` after `output["loss"].backward()`, also where the total begins with the first loss:
+`if i == 0: total = loss`. And buffers of a module to which a forward pass or a
 training step adds something with its graph: `self.running_mean.mul_(0.9).add_(0.1 * mean)`,
 `self.queue[:n] = features`.
 

@@ -33,14 +33,17 @@ print(loss.item())
 ## What it leaves alone
 
 Tensors that may have a dimension: `x.data[0]` of a batch, `x.sum(0)[0]`, losses with `reduction="none"`, totals that
-began as `torch.zeros(1)`, and what comes back from `DataParallel`. `loss[None]`, `loss[...]` and `loss.view(1)[0]`,
-which work. Names that nothing in the file binds: reading them raises another error. Paddle code for a target version
-below 2.5, or with `paddle.fluid`. Branches that a test of some version chooses (`if version < "0.4": ...`).
+began as `torch.zeros(1)`, and what comes back from `DataParallel`. What a layer with weights gives and nothing
+reduces: of a batch of one `backward()` takes it, but it keeps its dimensions. `loss[None]`, `loss[...]` and
+`loss.view(1)[0]`, which work. Names that nothing in the file binds: reading them raises another error. Paddle code for
+a target version below 2.5, or with `paddle.fluid`. Branches that a test of some version chooses:
+`if version < "0.4": ...`.
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
 function of the project that adds to what it has made with a dimension. What is called a loss, is a sum of such, or
-reduced over everything there or where its name is bound, and read like that is the old spelling of `item()`.
+reduced over everything there or where its name is bound, and read like that is the old spelling of `item()`. So is a
+term of the sum on which `backward()` is called: with more than one number in it the sum would have more, too.
 
 ## Fix safety
 
@@ -64,12 +67,14 @@ from mllint.edits import NodeFix, append_trailer, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import (
     is_added_to_row,
-    is_called_loss,
     is_for_one_version,
     is_of_other_library,
     is_scaled_scalar,
+    is_spelled_as_loss,
     is_spelled_as_reduction,
 )
+from mllint.semantic.expressions.returns import gets_scalar
+from mllint.semantic.graph.one_number import is_term_of_spent
 from mllint.semantic.graph.placement import wants_number
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import is_nowhere_bound
@@ -98,7 +103,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
         return
     tensor, steps = _without_steps(node.value)
     value, base = context.value(node.value), context.value(tensor)
-    if not (_is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
+    is_reduced = isinstance(base, Tensor) and base.scalar is None and gets_scalar(context.model, tensor)
+    if not (is_reduced or _is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
     is_of_old = _is_old_paddle((value, base), context) or is_for_one_version(context.model, node)
     if is_of_old or is_nowhere_bound(context.model, tensor):
@@ -143,24 +149,20 @@ def _is_spelled_as_scalar(
     framework = context.model.framework
     is_spent = isinstance(base, Tensor) and base.one_element and base.scalar is None  # by a `backward()`, no more known
     is_open = base is None or isinstance(base, Output) or is_spent
-    if framework is None or not (is_open or is_scaled_scalar(context.model, tensor)):
+    if framework is None or ("data" if framework == "torch" else "numpy") not in steps:
         return False
-    if ("data" if framework == "torch" else "numpy") not in steps:
+    may_be = base is None or isinstance(base, Output) or (isinstance(base, Tensor) and base.scalar is None)
+    if may_be and is_term_of_spent(context.model, tensor) and not is_added_to_row(context.model, tensor, steps=1):
+        return not is_of_other_library(context.model, tensor)
+    if not (is_open or is_scaled_scalar(context.model, tensor)):
         return False
-    if _is_called_loss(tensor):
+    if is_spelled_as_loss(tensor):
         return not is_of_other_library(context.model, tensor) and not is_added_to_row(context.model, tensor)
     bound = [(binding.kind, binding.path, binding.value) for binding in context.model.reaching(tensor)]
     if any(kind is not BindingKind.ASSIGN or path for kind, path, _ in bound):
         return False
     spelled = [value for *_, value in bound] or [tensor]
     return all(value is not None and is_spelled_as_reduction(value, framework) for value in spelled)
-
-
-def _is_called_loss(node: cst.BaseExpression) -> bool:
-    """Whether an expression is spelled as a loss, or as a sum of several."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-        return _is_called_loss(node.left) and _is_called_loss(node.right)
-    return is_called_loss(node)
 
 
 def _is_old_paddle(values: tuple[Value | None, ...], context: Context) -> bool:

@@ -44,6 +44,13 @@ def is_called_loss(node: cst.BaseExpression) -> bool:
     return False
 
 
+def is_spelled_as_loss(node: cst.BaseExpression) -> bool:
+    """Whether an expression is called a loss, or is a sum of several that are."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return is_spelled_as_loss(node.left) and is_spelled_as_loss(node.right)
+    return is_called_loss(node)
+
+
 def is_of_other_library(model: "Model", node: cst.BaseExpression, steps: int = _MAX_STEPS) -> bool:
     """Whether an object or function of a library that is no framework computes something: who knows its dimensions?"""
     match node:

@@ -19,7 +19,7 @@ from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, numbered_module
 from mllint.semantic.expressions.narrowed import after_test, narrowed
 from mllint.semantic.expressions.tables import dict_item, dict_value
-from mllint.semantic.expressions.tensors import arithmetic, attachment, may_be_filled
+from mllint.semantic.expressions.tensors import arithmetic, attachment, is_one_size, may_be_filled
 from mllint.semantic.names.changes import new_items
 from mllint.semantic.names.definitions import FunctionInfo, is_receiver
 from mllint.semantic.names.inner_bindings import InnerBindings
@@ -400,6 +400,8 @@ class Inference:
                 return listed or Module(base.framework)
             case Symbol():
                 return picked.entry(base.name, index)
+            case None if is_one_size(node):
+                return Number()
         return None
 
     def _binary(self, node: cst.BinaryOperation) -> Value | None:

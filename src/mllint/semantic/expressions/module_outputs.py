@@ -31,6 +31,9 @@ from mllint.syntax.shape import argument, constant
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_OF_ANY_RANK = frozenset({"PReLU"})
+"""Layers with weights that take a tensor without a dimension, and give one."""
+
 
 def module_output(model: "Model", call: cst.Call, module: Module) -> Value | None:
     """What calling a module gives."""
@@ -105,10 +108,23 @@ def _library_output(
         packed = next((value for value in inputs if isinstance(value, Object) and value.kind == "packed"), None)
         return hidden if name.endswith("Cell") else Elements((packed or Tensor(framework, attached), hidden))
     if fact.called in ("tensor", "scalar"):
-        return Tensor(framework, attached)
+        of_row = len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].scalar is False
+        return Tensor(framework, attached, _keeps_rank(name, fact, of_row=of_row))
     if fact.called == "tensors":
         return Repeated(Tensor(framework, attached), "tuple")
     return Output(framework, attached)
+
+
+def _keeps_rank(name: str, fact: ClassFact, *, of_row: bool) -> bool | None:
+    """``False``: what a layer gives has a dimension, as it does where the layer has weights for one.
+
+    A layer without weights, and one that has a single slope, is given a thing with a dimension then (``of_row``).
+    """
+    state = lookup.layer_state(name)
+    if fact.kind != "layer" or fact.called != "tensor" or state is None:
+        return None
+    has_dimension = bool(state.keys) and name.rpartition(".")[2] not in _OF_ANY_RANK
+    return False if has_dimension or of_row else None
 
 
 def _sequence_output(model: "Model", module: Module, attached: bool | None) -> Value | None:
@@ -119,8 +135,19 @@ def _sequence_output(model: "Model", module: Module, attached: bool | None) -> V
     if isinstance(last, Module) and last.name is not None:
         fact = lookup.class_(last.name)
         if fact is not None and fact.called == "tensor":
-            return Tensor(module.framework, attached)
+            return Tensor(module.framework, attached, _rank_of_sequence(model, module.call))
     return Output(module.framework, attached)
+
+
+def _rank_of_sequence(model: "Model", call: cst.Call) -> bool | None:
+    """``False``: from its last layer with weights on, what a ``Sequential`` gives has a dimension."""
+    of_row = False
+    for arg in call.args:
+        layer = None if arg.star or arg.keyword is not None else model.value(arg.value)
+        name = layer.name if isinstance(layer, Module) and not layer.wrappers and not layer.others else None
+        fact = None if name is None else lookup.class_(name)
+        of_row = name is not None and fact is not None and _keeps_rank(name, fact, of_row=of_row) is False
+    return False if of_row else None
 
 
 def is_reduced(fact: ClassFact, call: cst.Call) -> bool:

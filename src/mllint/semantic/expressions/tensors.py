@@ -27,7 +27,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant, has_star_arguments, integer_literal
+from mllint.syntax.shape import argument, constant, has_star_arguments, integer_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _SHAPE_KEEPING = frozenset({
     "detach", "clone", "contiguous", "cuda", "cpu", "to", "float", "double", "half", "bfloat16", "long", "int", "bool",
     "type", "astype", "cast", "abs", "exp", "log", "sqrt", "neg", "pow", "square", "sigmoid", "tanh", "relu", "round",
-    "requires_grad_", "detach_", "pin_memory", "type_as", "clamp", "clip", "log1p", "log2", "log10", "item_",
+    "requires_grad_", "detach_", "pin_memory", "type_as", "clamp", "clip", "log1p", "log2", "log10", "item_", "expm1",
+    "softplus", "logsigmoid", "log_sigmoid", "leaky_relu", "elu", "gelu", "silu", "logit",
 })  # fmt: skip
 DETACHING = frozenset({
     "detach", "detach_", "argmax", "argmin", "argsort", "eq", "ne", "gt", "lt", "ge", "le", "equal", "isnan", "isinf",
@@ -315,6 +316,8 @@ def _made_scalar(name: str, fact: FunctionFact, call: cst.Call, first: Value | N
         return False
     if name.endswith("_like") or (own_input and name in _SHAPE_KEEPING and len(call.args) == 1):
         return _is_scalar(first) if isinstance(first, Tensor) else None
+    if own_input and name in _SHAPE_KEEPING and isinstance(first, Tensor) and first.scalar is False:
+        return False  # what else it is given may only add dimensions: `clamp(x, min=0)`
     if name in ("tensor", "as_tensor", "to_tensor"):
         return rank_of_data(call, first)
     if fact.parameters.split()[:1] in (["*size"], ["size"], ["shape"], ["size_or_shape"]) or name in _RESHAPING:
@@ -340,6 +343,18 @@ def rank_of_size(call: cst.Call) -> bool | None:
         starred = any(isinstance(element, cst.StarredElement) for element in size.elements)
         return None if starred else not size.elements
     return False if len(sizes) > 1 or integer_literal(size) is not None else None
+
+
+def is_one_size(node: cst.Subscript) -> bool:
+    """Whether one entry of a size is read, of whatever has such: ``x.size()[0]``, ``x.shape[0]``."""
+    if integer_literal(subscript_index(node)) is None:
+        return False
+    match node.value:
+        case cst.Call(func=cst.Attribute(attr=cst.Name(value="size")), args=[]):
+            return True
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return True
+    return False
 
 
 def is_unreduced(call: cst.Call) -> bool:

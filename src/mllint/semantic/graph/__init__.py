@@ -6,7 +6,7 @@
   ``settings``, ``looked_at``, ``dependence``, ``cuts``, ``taken_off``, ``constant_terms``, ``loss_classes``,
   ``dead_classes``, ``differentiability``
 - graphs that are kept: ``accumulation``, ``additions``, ``meters``, ``held_graphs``, ``terms``, ``short_lived``,
-  ``hidden_state``, ``kept_state``, ``statefulness``, ``last_added``, ``spent_parts``, ``reported``
+  ``hidden_state``, ``kept_state``, ``statefulness``, ``last_added``, ``spent_parts``, ``one_number``, ``reported``
 - what is changed in place although it is needed as it was: ``in_place``, ``saved``, ``residuals``,
   ``block_options``; whether it hangs on a graph in any call: ``given_graphs``, ``spent_sources``, ``runs_of_class``,
   ``weighted_ways``

@@ -14,7 +14,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.expressions.sources import Sources
 from mllint.semantic.graph.last_added import spent_last
-from mllint.semantic.graph.losses import loss_of, may_walk, retaining
+from mllint.semantic.graph.losses import before_reduction, loss_of, may_walk, retaining
 from mllint.semantic.graph.reported import is_only_reported
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
@@ -25,16 +25,7 @@ from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, reads, uses
-from mllint.semantic.values import (
-    Elements,
-    Function,
-    Mapping,
-    Module,
-    Number,
-    Repeated,
-    Tensor,
-    Text,
-)
+from mllint.semantic.values import Elements, Function, Mapping, Module, Number, Repeated, Tensor, Text
 from mllint.syntax.shape import before_methods, detaches, dotted_path
 from mllint.syntax.walk import subtree
 
@@ -346,16 +337,16 @@ class Accumulator:
     def core(self) -> cst.BaseExpression:
         """The loss in ``loss * batch_size``: what is left when factors that are numbers, or no loss, are taken off.
 
-        Moved or converted, ``loss.to(torch.float16)``, it has the same graph.
+        Moved or converted, ``loss.to(torch.float16)``, or reduced, ``loss.mean()``, it has the same graph.
         """
-        part = before_methods(self.added, MOVING)
+        part = before_reduction(self.model, before_methods(self.added, MOVING))
         while isinstance(part, cst.BinaryOperation) and isinstance(part.operator, (cst.Multiply, cst.Divide)):
             sides = [side for side in (part.left, part.right) if not isinstance(self.model.value(side), Number)]
             if len(sides) != 1:
                 sides = [side for side in sides if is_called_loss(side)]
             if len(sides) != 1:
                 break
-            part = sides[0]
+            part = before_reduction(self.model, sides[0])
         return part
 
     @cached_property

@@ -11,7 +11,7 @@ from mllint.semantic.graph.spent_parts import gone_through
 from mllint.semantic.names.first_rounds import begins_for
 from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Output, Tensor
+from mllint.semantic.values import Function, Output, Tensor, Value
 from mllint.syntax.shape import (
     argument,
     before_methods,
@@ -78,7 +78,7 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
         return None
     if not isinstance(model.tree.parent(call), cst.Expr):
         return None
-    return _in_loop(model, call, call.func.value, _loss_in(call.args[0].value))
+    return _in_loop(model, call, call.func.value, _attached_in(model, call, call.args[0].value))
 
 
 def joined(model: "Model", node: cst.Assign) -> Accumulator | None:
@@ -98,13 +98,23 @@ def _joined_in(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpress
     return [item.value for item in elements] if is_pair else []
 
 
-def _loss_in(added: cst.BaseExpression) -> cst.BaseExpression:
-    """The one loss of a row: ``(epoch, loss)``, ``{"epoch": epoch, "loss": loss}``; any other thing as it is."""
-    if isinstance(added, (cst.Tuple, cst.List, cst.Dict)):
-        losses = [item.value for item in added.elements if is_called_loss(item.value)]
-        if len(losses) == 1 and len(added.elements) > 1:
-            return losses[0]
+def _attached_in(model: "Model", call: cst.Call, added: cst.BaseExpression) -> cst.BaseExpression:
+    """The one loss of a row: ``(epoch, loss)``, ``{"epoch": epoch, "loss": loss}``; any other thing as it is.
+
+    Where there is no loss in it, in a loop that trains, the one tensor that hangs on a graph: ``(target, output)``.
+    """
+    if isinstance(added, (cst.Tuple, cst.List, cst.Dict)) and len(added.elements) > 1:
+        found = [item.value for item in added.elements if is_called_loss(item.value)]
+        loop = next(model.tree.loops_around(call), None)
+        if not found and loop is not None and model.backward.calls_in(loop):
+            found = [item.value for item in added.elements if _is_attached(model.value(item.value))]
+        if len(found) == 1:
+            return found[0]
     return added
+
+
+def _is_attached(value: Value | None) -> bool:
+    return isinstance(value, Tensor) and value.attached is True
 
 
 def _in_loop(

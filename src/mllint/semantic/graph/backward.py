@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.dependence import may_be_computed_from
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import ClassObject, Framework, Function, Output, Tensor, Value, is_object
 from mllint.syntax.shape import constant, dotted_path, last_word
@@ -157,6 +157,11 @@ class Backward:
             for spent in self._by_key.get(name, ())
         )
 
+    def spent_in(self, scope: Scope) -> Iterator[Spent]:
+        """What the calls in a function spend, or in the body of the file."""
+        for several in self._by_key.values():
+            yield from (spent for spent in several if self.model.scope_of(spent.call) is scope)
+
     @cached_property
     def _by_key(self) -> dict[str, list[Spent]]:
         found: dict[str, list[Spent]] = {}
@@ -176,10 +181,11 @@ class Backward:
         elif len(positional) == 1 and is_called_loss(_bare(positional[0])) and not is_called_loss(call.func.value):
             # `accelerator.backward(loss)`, `engine.backward(loss)`; what a tensor's own method is given is a gradient.
             yield from self._operand(positional[0], call)
+        elif len(positional) == 1 and is_called_loss(call.func.value) and not is_called_loss(positional[0]):
+            yield from self._operand(call.func.value, call, one_element=False)  # `loss.backward(weights)`
 
-    def _operand(self, node: cst.BaseExpression, call: cst.Call) -> Iterator[Spent]:
+    def _operand(self, node: cst.BaseExpression, call: cst.Call, *, one_element: bool = True) -> Iterator[Spent]:
         """The tensor in ``loss``, ``loss / steps``, ``scaler.scale(loss)``, ``loss.mean()``."""
-        one_element = True
         while True:
             if isinstance(node, cst.BinaryOperation):
                 side = self._tensor_side(node)

@@ -18,6 +18,8 @@ WALKING = frozenset({
     "backward", "manual_backward", "grad", "minimize", "scale_loss", "autograd_backward", "jacobian", "hessian", "vjp",
 })  # fmt: skip
 
+_REDUCTIONS = frozenset({"torch.mean", "torch.sum", "paddle.mean", "paddle.sum"})
+
 _WALKING_OR_SCALING = WALKING | {"scale"}
 
 OF_INDEXES = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "multi_margin_loss"})
@@ -39,6 +41,16 @@ def loss_of(call: cst.Call) -> cst.BaseExpression | None:
         is_scaled = receiver.func.attr.value == "scale" and len(receiver.args) == 1
         return receiver.args[0].value if is_scaled else receiver
     return receiver
+
+
+def before_reduction(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
+    """``loss`` of ``loss.mean()`` and ``torch.mean(loss)``, if it is called a loss; any other thing as it is."""
+    match node:
+        case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value="mean" | "sum")), args=[]):
+            return inner if is_called_loss(inner) else node
+        case cst.Call(func=func, args=[cst.Arg(value=inner, star="")]) if model.qualified_name(func) in _REDUCTIONS:
+            return inner if is_called_loss(inner) else node
+    return node
 
 
 def may_walk(model: "Model", call: cst.Call) -> bool:
