@@ -286,7 +286,7 @@ def test_what_a_structure_of_tensors_gives_when_it_is_moved_is_one_too() -> None
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
-CELLS = "import torch\n# In[1]:\nx = torch.ones(3)\nx.cuda()\ny = x\nx.float()\ny.float()\n# In[2]:\nx.half()\n"
+CELLS = "import torch\n# In[1]:\nx = torch.ones(3)\nx.cuda()\ny = x\nx.double()\ny.double()\n# In[2]:\nx.half()\n"
 
 
 def test_the_end_of_a_notebook_cell_is_shown() -> None:
