@@ -47,8 +47,9 @@ term of the sum on which `backward()` is called: with more than one number in it
 
 ## Fix safety
 
-Safe: the expression raised before. `item()` where a number is wanted or the graph is cut anyway; elsewhere the index is
-dropped, and a tensor stays a tensor.
+Safe: the expression raised before; unsafe for a project that allows a PyTorch before 0.4, which knows no `item()`.
+`item()` where a number is wanted or the graph is cut anyway; elsewhere the index is dropped, and a tensor stays a
+tensor.
 
 ## References
 
@@ -109,15 +110,18 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     is_of_old = _is_old_paddle((value, base), context) or is_for_one_version(context.model, node)
     if is_of_old or is_nowhere_bound(context.model, tensor):
         return
-    message = "index into a 0-d tensor raises `IndexError`"
+    is_early, trust = _is_before((1, 0), context), Applicability.SAFE
+    message = "index into a 0-d tensor raises `IndexError`" + (" from PyTorch 1.0 on" if is_early else "")
+    if _is_before((0, 4), context):
+        trust = Applicability.UNSAFE  # there is no `item()`, and what is indexed has a dimension
     parent = context.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
         yield Finding(node, message, f"write `{context.short_text(tensor)}` without the indexes")
     elif _is_number_meant(node, steps, context):
         written = f"`{context.short_text(tensor)}.item()`"
-        yield Finding(node, message, f"write {written}", fix=lambda: _item(node, tensor))
+        yield Finding(node, message, f"write {written}", fix=lambda: _item(node, tensor, trust))
     else:
-        fix = NodeFix("drop the index", (replace_between(node.value, node, ""),))
+        fix = NodeFix("drop the index", (replace_between(node.value, node, ""),), trust)
         yield Finding(node, message, f"write `{context.short_text(node.value)}` without the index", fix=lambda: fix)
 
 
@@ -198,8 +202,13 @@ def _without_steps(node: cst.BaseExpression) -> tuple[cst.BaseExpression, frozen
     return node, frozenset(steps)
 
 
-def _item(node: cst.Subscript, tensor: cst.BaseExpression) -> NodeFix:
+def _is_before(version: tuple[int, int], context: Context) -> bool:
+    """Whether the project is to run with a PyTorch older than that."""
+    return context.model.framework != "paddle" and context.torch_version is not None and context.torch_version < version
+
+
+def _item(node: cst.Subscript, tensor: cst.BaseExpression, trust: Applicability) -> NodeFix:
     opening, *closing = append_trailer(tensor, ".item()")
     if closing:  # the tensor needs parentheses of its own
-        return NodeFix("use `item()`", (opening, replace_between(tensor, node, ").item()")))
-    return NodeFix("use `item()`", (replace_between(tensor, node, ".item()"),))
+        return NodeFix("use `item()`", (opening, replace_between(tensor, node, ").item()")), trust)
+    return NodeFix("use `item()`", (replace_between(tensor, node, ".item()"),), trust)

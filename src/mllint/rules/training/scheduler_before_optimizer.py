@@ -49,7 +49,8 @@ not known how they are made, whose optimizer does not step in the same loop, tha
 resumed training (`last_epoch=`) or for a warm-up that may begin at zero (`LambdaLR`, `LinearWarmup`, those of
 transformers): of `LambdaLR` the function is worked out at 0, as far as that can be told. Loops of their own that only
 bring a scheduler to where it was. Optimizers and schedulers that are given to something that cannot be looked into
-before. Branches that a test of some version chooses.
+before. Branches that a test of some version chooses, and projects that allow a PyTorch before 1.1, where the scheduler
+had to step first.
 
 ## Fix safety
 
@@ -82,10 +83,15 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+_ORDER_SINCE = (1, 1)
+"""The version of PyTorch from which on the scheduler steps last; before it stepped first."""
+
 
 @rule.on_method("step")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the scheduler."""
+    if context.torch_version is not None and context.torch_version < _ORDER_SINCE:
+        return
     if call.args or steps_before_optimizer(context.model, call) is None:
         return
     if not is_for_one_version(context.model, call):
