@@ -367,7 +367,7 @@ def test_standard_input_under_any_name(project: Path) -> None:
         (["--stdin-display-name=book.ipynb", "-"], "book.ipynb"),
     ]
     for arguments, name in runs:
-        done = flake8(project, *arguments, stdin="import torch\n\ny = torch.zeros(3)\ny.cpu()\n")
+        done = flake8(project, *arguments, stdin="import torch\n\ny = torch.zeros(3)\ny.cuda()\n")
         assert done.stdout.startswith(f"{name}:4:1: ML101 "), (name, done.stdout, done.stderr)
         assert done.stderr == ""
 
