@@ -73,6 +73,7 @@ from mllint.semantic.expressions.hints import (
     is_scaled_scalar,
     is_spelled_as_loss,
     is_spelled_as_reduction,
+    without_steps,
 )
 from mllint.semantic.expressions.returns import gets_scalar
 from mllint.semantic.graph.one_number import is_term_of_spent
@@ -91,9 +92,6 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-# What `.item()` makes needless between the tensor and the index.
-_STEPS = frozenset({"data", "cpu", "detach", "numpy", "clone"})
-
 
 @rule.on(cst.Subscript, shape=has_first_index)
 def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
@@ -102,7 +100,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
         return
     if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
         return
-    tensor, steps = _without_steps(node.value)
+    tensor, steps = without_steps(node.value)
     value, base = context.value(node.value), context.value(tensor)
     is_reduced = isinstance(base, Tensor) and base.scalar is None and gets_scalar(context.model, tensor)
     if not (is_reduced or _is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
@@ -183,23 +181,6 @@ def _is_written(node: cst.Subscript, context: Context) -> bool:
     if type(parent) is cst.AugAssign:
         return parent.target is node
     return type(parent) is cst.AssignTarget or type(parent) is cst.Del
-
-
-def _without_steps(node: cst.BaseExpression) -> tuple[cst.BaseExpression, frozenset[str]]:
-    """``loss`` of ``loss.data.cpu()``, and the names of the steps."""
-    steps: set[str] = set()
-    while True:
-        if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
-            callee = node.func
-        elif isinstance(node, cst.Attribute) and node.attr.value == "data":
-            callee = node
-        else:
-            break
-        if callee.attr.value not in _STEPS:
-            break
-        steps.add(callee.attr.value)
-        node = callee.value
-    return node, frozenset(steps)
 
 
 def _is_before(version: tuple[int, int], context: Context) -> bool:

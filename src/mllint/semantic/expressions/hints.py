@@ -28,6 +28,8 @@ _KNOWN = frozenset({"torch", "paddle", "numpy", "builtins"})
 _MAX_STEPS = 3
 """Through how many names what computes a loss, or tells a version, is followed."""
 _CRITERION = frozenset({"criterion", "crit"})
+_STEPS = frozenset({"data", "cpu", "detach", "numpy", "clone"})
+"""What ``.item()`` makes needless between a tensor and an index."""
 
 
 def is_called_loss(node: cst.BaseExpression) -> bool:
@@ -200,3 +202,20 @@ def is_name_of_loss(name: str) -> bool:
 
 def _words(name: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(name)]
+
+
+def without_steps(node: cst.BaseExpression) -> tuple[cst.BaseExpression, frozenset[str]]:
+    """``loss`` of ``loss.data.cpu()``, and the names of the steps, which ``.item()`` makes needless."""
+    steps: set[str] = set()
+    while True:
+        if isinstance(node, cst.Call) and not node.args and isinstance(node.func, cst.Attribute):
+            callee = node.func
+        elif isinstance(node, cst.Attribute) and node.attr.value == "data":
+            callee = node
+        else:
+            break
+        if callee.attr.value not in _STEPS:
+            break
+        steps.add(callee.attr.value)
+        node = callee.value
+    return node, frozenset(steps)
