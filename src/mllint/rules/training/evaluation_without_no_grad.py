@@ -68,28 +68,28 @@ or under something that cannot be looked into, and branches that `torch.is_grad_
 Methods of a name that no other class has, and that another file calls without gradients on an object of which nothing
 is known, unless that it is a module. Functions that are handed on, or picked by a part of their names, where the loop
 is not part of a training in sight. Loops with a word of gradients in them (`grad`, `autograd`, `requires_grad`, hooks):
-attacks, saliency maps, Fisher information. (Who says that inputs or outputs want none,
-`to_tensor(inputs, stop_gradient=True)`, still gets a graph, for the parameters.) Evaluations with `volatile` variables,
-for a PyTorch before 0.4: a newer one warns of the word itself. Loops in which nothing but a loss is called, with an
-output and a target. Loops in which a library may attack the model: it is given the model, or makes the input out of the
-target, or the model is put into a collection, or something out of sight in the loop was made with the model, or with
-what holds it, or is told what became of its own output (`learner.adapt(loss)`). Loops whose results go into a
-`backward()` later. Models without parameters, those of which the forward pass is a `generate()` of transformers or
-PaddleNLP, and those of which all may be frozen (not before they were trained last), or are made without gradients, or
-hold nothing but parts made so, or whose class computes gradients itself, or a part of it in its own forward pass, such
-as forces; what Paddle's `jit.load` gives, which keeps no graph in evaluation mode, and what `torch.jit.freeze()`, a
-quantization or another library's `compile()` makes of a model; those of ultralytics, which predict in inference mode;
-those of which nothing is known and whose output PyTorch's `numpy()` reads as it is, which raises where there is a
-graph. Networks of which nothing is known in a file that imports another framework, such as MXNet, Jittor or DyNet.
-Loops whose output is given to a module in training mode, by a method that cannot be looked into: it may train. The only
-forward pass of a script that trains nothing, which keeps one graph until the script ends. Single forward passes of
-inputs that are made up for their shape, loops over random numbers with a model as it was made, and the single forward
-passes of a test, `def test_forward(): ...` in a file with the word in its name. What a method of a module does for each
-item of a dict. Single forward passes right behind a statement with another one that is reported. Loops that are left
-after one batch. Functions that are defined anew right below, and those that nothing in the project names, no notebook
-either, where another one evaluates in their place, or a file that imports theirs. Trainings that a trainer of another
-framework runs. Projects for a PyTorch before 0.4, or `paddle.fluid`, where `eval()` itself kept the graph from being
-recorded.
+attacks, saliency maps, Fisher information. (Who says that inputs or outputs want none, `to_tensor(inputs,
+stop_gradient=True)`, still gets a graph, for the parameters.) Evaluations with `volatile` variables, for a PyTorch
+before 0.4: a newer one warns of the word itself. Loops in which nothing but a loss is called, with an output and a
+target. Loops in which a library may attack the model: it is given the model, or makes the input out of the target, or
+the model is put into a collection, or something out of sight in the loop was made with the model, or with what holds
+it, or is told what became of its own output (`learner.adapt(loss)`). Loops whose results go into a `backward()` later.
+Models without parameters, those of which the forward pass is a `generate()` of transformers or PaddleNLP, and those of
+which all may be frozen (not before they were trained last), or are made without gradients, or hold nothing but parts
+made so, or whose class computes gradients itself, or a part of it in its own forward pass, such as forces; what
+Paddle's `jit.load` gives, which keeps no graph in evaluation mode, and what `torch.jit.freeze()`, a quantization or
+another library's `compile()` makes of a model; those of ultralytics, which predict in inference mode; those of which
+nothing is known and whose output PyTorch's `numpy()` reads as it is, which raises where there is a graph. Networks of
+which nothing is known in a file that imports another framework, such as MXNet, Jittor or DyNet. Loops whose output is
+given to a module in training mode, by a method that cannot be looked into: it may train. The only forward pass of a
+script that trains nothing, which keeps one graph until the script ends. Single forward passes of inputs that are made
+up for their shape, loops over random numbers with a model as it was made, and the single forward passes of a test, `def
+test_forward(): ...` in a file with the word in its name. What a method of a module does for each item of a dict. Single
+forward passes right behind a statement with another one that is reported. Loops that are left after one batch.
+Functions that are defined anew right below, and those that nothing in the project names, no notebook either, where
+another one evaluates in their place, or a file that imports theirs. What an `except` does where the `try` did it under
+`no_grad()`. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4, or `paddle.fluid`,
+where `eval()` itself kept the graph from being recorded.
 
 ## Fix safety
 
@@ -117,7 +117,7 @@ from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until
 from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
 from mllint.semantic.training.left_over import is_left_over
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
-from mllint.semantic.training.wanted_gradients import wants_no_gradients
+from mllint.semantic.training.wanted_gradients import failed_without, wants_no_gradients
 
 _NO_GRAD_SINCE = (0, 4)
 """The version of PyTorch from which on ``no_grad()`` takes the place of volatile variables."""
@@ -150,7 +150,7 @@ def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
 
 def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     model = context.model
-    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or is_left_over(model, loop):
+    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
         return
     if trains_too(model, loop):
         yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
@@ -164,7 +164,7 @@ def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding
     if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or _is_too_old(context):
         return
     for call in evaluations_recorded(context.model, function):
-        if is_left_over(context.model, call):
+        if _is_let_be(call, context):
             continue
         yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
 
@@ -175,9 +175,14 @@ def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or _is_too_old(context):
         return
     for call in inferences_recorded(context.model, switch):
-        if is_left_over(context.model, call):
+        if _is_let_be(call, context):
             continue
         yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
+
+
+def _is_let_be(node: cst.CSTNode, context: Context) -> bool:
+    """Whether nobody evaluates by it any more, or without gradients it did not work."""
+    return is_left_over(context.model, node) or failed_without(context.model, node)
 
 
 def _help(context: Context, node: cst.CSTNode, what: str) -> str:

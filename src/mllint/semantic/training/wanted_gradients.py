@@ -158,6 +158,18 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
     )
 
 
+def failed_without(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place stands where the ``try`` before has switched gradients off, and failed: the model needs them."""
+    handlers = (item for item in model.tree.ancestors(node) if isinstance(item, cst.ExceptHandler))
+    tried = (model.tree.parent(handler) for handler in handlers)
+    return any(
+        model.gradients.inside(inner) == "off"
+        for item in tried
+        if isinstance(item, cst.Try)
+        for inner in model.tree.calls_in(item.body)
+    )
+
+
 def _called_functions(model: "Model", function: cst.FunctionDef) -> tuple[FunctionInfo, ...] | None:
     """The functions of the project that a function calls; ``None`` where one of them is there to be overridden."""
     called = tuple(functions_called(model, function.body))
