@@ -336,22 +336,40 @@ def has_one_round(loop: cst.For) -> bool:
     )
 
 
+def has_few_rounds(loop: cst.For, most: int) -> bool:
+    """Whether a loop is left after a known number of rounds, not more than ``most``: ``if step == 5: break``."""
+    branches = [line for line in loop.body.body if isinstance(line, cst.If)]
+    return any(
+        isinstance(last_statement(branch.body), cst.Break)
+        and (compared := _counted(branch, loop)) is not None
+        and compared[1] < most
+        and issubclass(compared[0], (cst.GreaterThan, cst.GreaterThanEqual, cst.Equal))
+        for branch in branches
+    )
+
+
 _FIRST = {cst.Equal: 0, cst.LessThan: 1}
 _SECOND = {cst.GreaterThan: 0, cst.GreaterThanEqual: 1, cst.Equal: 1}
 
 
 def _tells(branch: cst.If, loop: cst.For, bounds: dict[type[cst.BaseCompOp], int]) -> bool:
-    """Whether a branch compares the number of the round, by ``enumerate``, with one of some bounds."""
+    """Whether a branch compares the number of the round with one of some bounds."""
+    compared = _counted(branch, loop)
+    return compared is not None and bounds.get(compared[0]) == compared[1]
+
+
+def _counted(branch: cst.If, loop: cst.For) -> tuple[type[cst.BaseCompOp], int] | None:
+    """How a branch compares the number of the round, by ``enumerate``, and with which literal."""
     if not (isinstance(loop.iter, cst.Call) and last_word(loop.iter.func) == "enumerate" and len(loop.iter.args) == 1):
-        return False
+        return None
     match loop.target, branch.test:
         case (
             cst.Tuple(elements=[cst.Element(value=cst.Name(value=counter)), *_]),
             cst.Comparison(left=cst.Name(value=tested), comparisons=[cst.ComparisonTarget(operator, bound)]),
-        ):
-            wanted = bounds.get(type(operator))
-            return tested == counter and wanted is not None and integer_literal(bound) == wanted
-    return False
+        ) if tested == counter:
+            number = integer_literal(bound)
+            return None if number is None else (type(operator), number)
+    return None
 
 
 _LEAVING = frozenset({cst.Break, cst.Return, cst.Raise})

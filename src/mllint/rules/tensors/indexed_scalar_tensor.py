@@ -103,7 +103,8 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Finding]:
     tensor, steps = without_steps(node.value)
     value, base = context.value(node.value), context.value(tensor)
     is_reduced = isinstance(base, Tensor) and base.scalar is None and gets_scalar(context.model, tensor)
-    if not (is_reduced or _is_scalar(value, base, steps) or _is_spelled_as_scalar(tensor, base, steps, context)):
+    is_scalar = is_reduced or _is_scalar(value, base) or _is_of_one_element(tensor, base, steps, context)
+    if not (is_scalar or _is_spelled_as_scalar(tensor, base, steps, context)):
         return
     is_of_old = _is_old_paddle((value, base), context) or is_for_one_version(context.model, node)
     if is_of_old or is_nowhere_bound(context.model, tensor):
@@ -131,17 +132,22 @@ def _is_number_meant(node: cst.Subscript, steps: frozenset[str], context: Contex
     return bool(steps & {"data", "detach", "numpy"}) or wants_number(context.model, node)
 
 
-def _is_scalar(value: Value | None, base: Value | None, steps: frozenset[str]) -> bool:
-    """Whether what is indexed is certainly 0-d; ``base`` is what it was before the steps.
-
-    A tensor on which `backward()` is called has one element, but may have a dimension. Read through `.data` it is the
-    old spelling of `item()`.
-    """
-    if isinstance(base, Tensor) and base.one_element and base.scalar is not False and "data" in steps:
-        return True
+def _is_scalar(value: Value | None, base: Value | None) -> bool:
+    """Whether what is indexed is certainly 0-d; ``base`` is what it was before the steps."""
     if isinstance(value, Array):
         return value.scalar is True and isinstance(base, Tensor)
     return isinstance(value, Tensor) and value.scalar is True
+
+
+def _is_of_one_element(
+    tensor: cst.BaseExpression, base: Value | None, steps: frozenset[str], context: Context
+) -> bool:
+    """Whether a tensor on which `backward()` is called is read through `.data`, the old spelling of `item()`.
+
+    It has one element, but may have a dimension, as the losses of some other libraries have.
+    """
+    is_one = isinstance(base, Tensor) and base.one_element and base.scalar is not False
+    return is_one and "data" in steps and not is_of_other_library(context.model, tensor)
 
 
 def _is_spelled_as_scalar(

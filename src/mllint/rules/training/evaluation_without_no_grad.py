@@ -85,7 +85,8 @@ given to a module in training mode, by a method that cannot be looked into: it m
 script that trains nothing, which keeps one graph until the script ends. Single forward passes of inputs that are made
 up for their shape, loops over random numbers with a model as it was made, and the single forward passes of a test, `def
 test_forward(): ...` in a file with the word in its name. What a method of a module does for each item of a dict. Single
-forward passes right behind a statement with another one that is reported. Loops that are left after one batch.
+forward passes right behind a statement with another one that is reported. Loops that are left after one batch, or
+after a few by their number, `if step == 5: break`.
 Functions that are defined anew right below, and those that nothing in the project names, no notebook either, where
 another one evaluates in their place, or a file that imports theirs. What an `except` does where the `try` did it under
 `no_grad()`. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4, or `paddle.fluid`,
@@ -118,9 +119,11 @@ from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_t
 from mllint.semantic.training.left_over import is_left_over
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import failed_without, wants_no_gradients
+from mllint.syntax.shape import has_few_rounds
 
 _NO_GRAD_SINCE = (0, 4)
 """The version of PyTorch from which on ``no_grad()`` takes the place of volatile variables."""
+_FEW = 20
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 
 rule = Rule(
@@ -150,6 +153,8 @@ def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
 
 def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     model = context.model
+    if isinstance(loop, cst.For) and has_few_rounds(loop, _FEW):
+        return  # a look at the model: each graph is gone with its round
     if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
         return
     if trains_too(model, loop):

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,7 +11,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.tensors import is_reduced_fully
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Tensor
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import children, subtree
@@ -64,10 +65,8 @@ def is_of_other_library(model: "Model", node: cst.BaseExpression, steps: int = _
                 return name.partition(".")[0] not in _KNOWN
             return is_of_other_library(model, node.func, steps)
         case cst.Name() | cst.Attribute() if steps:
-            owner = owner_of_attribute(model, node) if isinstance(node, cst.Attribute) else None
-            bound = owner.assignments(node.attr.value) if owner is not None else model.reaching(node)  # type: ignore[union-attr]
-            values = [assigned(binding) for binding in bound]
-            return any(value is not None and is_of_other_library(model, value, steps - 1) for value in values)
+            values = _assigned_here_or_outside(model, node)
+            return any(is_of_other_library(model, value, steps - 1) for value in values)
     return False
 
 
@@ -148,10 +147,15 @@ def _compares_versions(value: "Value | None") -> bool:
     return any(home.tree.is_below(name, body) for name in home.names_by_word.get("__version__", ()))
 
 
-def _assigned_here_or_outside(model: "Model", name: cst.Name) -> list[cst.BaseExpression]:
-    """What a name is assigned where it is read, or in the body around the function that reads it."""
-    home = model.scope_of(name).home_of(name.value)
-    bindings = model.reaching(name) or (() if home is None else home.bindings.get(name.value, ()))
+def _assigned_here_or_outside(model: "Model", node: cst.Name | cst.Attribute) -> list[cst.BaseExpression]:
+    """What a name is assigned where it is read, or in the body around; an attribute of the own object anywhere."""
+    bindings: Iterable[Binding] = model.reaching(node)
+    if isinstance(node, cst.Attribute):
+        owner = owner_of_attribute(model, node)
+        bindings = bindings if owner is None else owner.assignments(node.attr.value)
+    elif not bindings:
+        home = model.scope_of(node).home_of(node.value)
+        bindings = () if home is None else home.bindings.get(node.value, ())
     return [value for item in bindings if (value := assigned(item)) is not None]
 
 
