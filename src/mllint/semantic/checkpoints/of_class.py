@@ -31,6 +31,8 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
         return []  # it is no path at all
     found: list[tuple[Saved, Content | None]] = []
     for saved in load.model.surroundings.saved:
+        if content.trail and _is_sequence(saved):
+            continue  # it has no entries: data, or anything else that is read otherwise
         held = _holds(saved.content, wanted, last_word(load.receiver))
         if held is None:
             return []
@@ -43,6 +45,12 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
     is_told = path.is_blank and bool(content.trail)
     is_told = is_told or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
     return found if is_told and not _is_loaded_otherwise(load, content) else []
+
+
+def _is_sequence(saved: Saved) -> bool:
+    """Whether a tuple or a list is saved, as it is written in the call."""
+    call = saved.place.node
+    return isinstance(call, cst.Call) and bool(call.args) and isinstance(call.args[0].value, (cst.Tuple, cst.List))
 
 
 def _is_loaded_otherwise(load: Load, content: FromFile) -> bool:
