@@ -31,8 +31,8 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
         return []  # it is no path at all
     found: list[tuple[Saved, Content | None]] = []
     for saved in load.model.surroundings.saved:
-        if content.trail and _is_sequence(saved):
-            continue  # it has no entries: data, or anything else that is read otherwise
+        if _is_sequence(saved):
+            continue  # nothing loads that: data, or what is unpacked first
         held = _holds(saved.content, wanted, last_word(load.receiver))
         if held is None:
             return []
