@@ -43,7 +43,7 @@ def taken_for_module(model: "Model", read: cst.Call) -> Mistaken | None:
     if found is None:
         return None
     use, node = found
-    if is_guarded(Load(model, use, node, None, node, None)):
+    if is_guarded(Load(model, use, node, None, node, None)) or is_guarded(Load(model, read, read, None, read, None)):
         return None
     written = list(_written(model, name, FromFile(Place(model, read))))
     if not written or not all(_is_dict(content) for _, content in written):

@@ -44,7 +44,7 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
     # An option says which file is read: that the project's have no such entry is told by the class.
     is_told = path.is_blank and bool(content.trail)
     is_told = is_told or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
-    return found if is_told and not _is_loaded_otherwise(load, content) else []
+    return found if is_told and not is_loaded_otherwise(load, content) else []
 
 
 def _is_sequence(saved: Saved) -> bool:
@@ -53,7 +53,7 @@ def _is_sequence(saved: Saved) -> bool:
     return isinstance(call, cst.Call) and bool(call.args) and isinstance(call.args[0].value, (cst.Tuple, cst.List))
 
 
-def _is_loaded_otherwise(load: Load, content: FromFile) -> bool:
+def is_loaded_otherwise(load: Load, content: FromFile) -> bool:
     """Whether the file loads into the same thing what it reads in another form: the weights of somebody else."""
     model, path = load.model, dotted_path(load.receiver)
     for word in LOADING:

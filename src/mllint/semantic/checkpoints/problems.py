@@ -13,7 +13,7 @@ from mllint.semantic.checkpoints.counterparts import is_crosswise, records_writt
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
-from mllint.semantic.checkpoints.of_class import written_of_class
+from mllint.semantic.checkpoints.of_class import is_loaded_otherwise, written_of_class
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.stripped import stripped_beside
@@ -94,11 +94,10 @@ def _by_what_is_written_beside(load: Load) -> Problem | None:
     content = Tracer(load.model).content(load.given)
     if not isinstance(content, FromFile):
         return None
-    written = (
-        written_beside(load.model, load.given, content)
-        or written_of_class(load, content)
-        or records_written(load.model, last_word(load.receiver), content)
-    )
+    written = written_beside(load.model, load.given, content) or written_of_class(load, content)
+    # Where what the file saves is loaded as it is beside, an entry is one of another file.
+    if not written and not (content.trail and is_loaded_otherwise(load, content)):
+        written = records_written(load.model, last_word(load.receiver), content)
     found = [_of_content(load, saved, inner) for saved, inner in written]
     return found[0] if all(found) and found else None
 
