@@ -329,6 +329,10 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
             {"torch": "2.2"},
         ),
         ("requirements.txt", "torch==2.4 ; x\ntorch ; y\n", {}),
+        ("requirement.txt", "torch==1.6.0\n", {"torch": "1.6"}),
+        ("requirements-gpu.txt", "torch==1.8.1+cu111\n", {"torch": "1.8"}),
+        ("my_requirements.txt", "torch==1.7\n", {"torch": "1.7"}),
+        ("notes.txt", "torch==1.7\n", {}),
         ("environment.yml", "channels:\n  - pytorch\ndependencies:\n  - pytorch=1.10.2\n", {"torch": "1.10"}),
         (
             "environment.yml",
@@ -358,6 +362,20 @@ def test_the_first_file_that_names_the_framework_decides(tmp_path: Path) -> None
     write(tmp_path / "requirements.txt", "torch==2.9\npaddlepaddle==3.0\n")
     write(tmp_path / "pyproject.toml", '[project]\ndependencies = ["torch>=2.1"]')
     assert lower_bounds(str(tmp_path)) == {"torch": "2.1", "paddle": "3.0"}
+
+
+def test_other_lists_of_requirements_decide_where_the_usual_one_names_none(tmp_path: Path) -> None:
+    write(tmp_path / "requirements-cpu.txt", "torch==1.9\n")
+    write(tmp_path / "requirements-gpu.txt", "torch==1.8\n")
+    assert lower_bounds(str(tmp_path)) == {"torch": "1.8"}
+    write(tmp_path / "requirements.txt", "torch==2.1\n")
+    assert lower_bounds(str(tmp_path)) == {"torch": "2.1"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_requirements_that_a_windows_shell_has_written(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "requirements.txt").write_bytes("torch==1.10.0\r\n".encode(encoding))
+    assert lower_bounds(str(tmp_path)) == {"torch": "1.10"}
 
 
 def test_no_files_no_versions(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Which framework versions a project asks for: the lower bound of its dependency on each.
 
 Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and ``setup.py``
-(``install_requires``), ``requirements.txt``, and conda's ``environment.yml``, ``environment-gpu.yml`` and the like, at
-the root of the project; the first that names the framework decides. These files only refine what the rules say, so one
+(``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, and conda's
+``environment.yml``, ``environment-gpu.yml`` and the like, at the root of the project; the first that names the
+framework decides. These files only refine what the rules say, so one
 that cannot be read or understood counts as one that says nothing.
 """
 
+import codecs
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +16,8 @@ from typing import Any
 Version = tuple[int, int]
 
 FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt")
-"""What says so, in the order of asking; after these come conda's environments."""
+"""What says so, in the order of asking; after these come other lists of requirements, and conda's environments."""
+_REQUIREMENT_WORDS = frozenset({"requirement", "requirements"})
 _ENVIRONMENT_WORDS = frozenset({"env", "environment", "conda"})
 
 _PACKAGES = {
@@ -30,13 +33,19 @@ _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 def says_versions(name: str) -> bool:
     """Whether a file of that name at the root of a project may say which versions it asks for."""
-    return name in FILES or _is_environment(name)
+    return name in FILES or _is_requirements(name) or _is_environment(name)
 
 
 def _is_environment(name: str) -> bool:
     """Whether a file is named like an environment of conda: ``environment.yml``, ``env_gpu.yaml``, ``my-conda.yml``."""
     stem, _, ending = name.lower().rpartition(".")
     return ending in ("yml", "yaml") and not _ENVIRONMENT_WORDS.isdisjoint(re.split("[-_.]", stem))
+
+
+def _is_requirements(name: str) -> bool:
+    """Whether a file is named like a list for pip: ``requirement.txt``, ``requirements-gpu.txt``."""
+    stem, _, ending = name.lower().rpartition(".")
+    return ending == "txt" and not _REQUIREMENT_WORDS.isdisjoint(re.split("[-_.]", stem))
 
 
 def lower_bounds(root: str) -> dict[str, str]:
@@ -146,13 +155,22 @@ def _from_setup_py(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _from_requirements_txt(root: str) -> Iterator[tuple[str, str]]:
-    lines = _read(os.path.join(root, "requirements.txt")).splitlines()
+    return _from_requirements(os.path.join(root, "requirements.txt"))
+
+
+def _from_other_requirements(root: str) -> Iterator[tuple[str, str]]:
+    for name in _named(root, _is_requirements):
+        yield from _from_requirements(os.path.join(root, name))
+
+
+def _from_requirements(path: str) -> Iterator[tuple[str, str]]:
+    lines = _read(path).splitlines()
     yield from _split(line for line in lines if not line.lstrip().startswith(("#", "-")))
 
 
-def _environments(root: str) -> list[str]:
+def _named(root: str, is_meant: Callable[[str], bool]) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(root) if _is_environment(name))
+        return sorted(name for name in os.listdir(root) if is_meant(name))
     except OSError:
         return []
 
@@ -162,7 +180,7 @@ def _from_environment(root: str) -> Iterator[tuple[str, str]]:
 
     ``=1.10`` (or a blank) means ``==1.10.*``; a build may follow, and the channel stand before the name.
     """
-    for name in _environments(root):
+    for name in _named(root, _is_environment):
         section = ""
         for line in _read(os.path.join(root, name)).splitlines():
             if line[:1].isalpha():
@@ -174,11 +192,14 @@ def _from_environment(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(path: str) -> str:
+    """The text of a file; empty where there is none. What PowerShell writes into a file is UTF-16, as its mark says."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        with open(path, "rb") as file:
+            data = file.read()
     except OSError:
         return ""
+    is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if is_wide else "utf-8-sig", errors="replace")
 
 
 _READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
@@ -186,5 +207,6 @@ _READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
     _from_setup_cfg,
     _from_setup_py,
     _from_requirements_txt,
+    _from_other_requirements,
     _from_environment,
 )

@@ -79,6 +79,8 @@ rule = Rule(
 )
 
 _LONGEST_NAME = 20
+_REFUSED_SINCE = (2, 6)
+"""The version of PyTorch from which on ``torch.load`` reads no class unless it is told to."""
 _SAVERS = frozenset({"torch.save", "paddle.save"})
 # Parts of the names of functions that give modules which carry their own code.
 _SELF_CONTAINED = ("jit", "quantiz", "export", "fx.", "onnx", "trace")
@@ -112,7 +114,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             is_list = part.listed is not None  # the other parts are meant as well
             seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
             is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
-            yield _finding(part.listed or part.place, value, is_list=is_list, is_mendable=is_mendable)
+            place = part.listed or part.place
+            yield _finding(place, value, context, is_list=is_list, is_mendable=is_mendable)
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -168,13 +171,17 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _finding(node: cst.BaseExpression, value: Module | Object, *, is_list: bool, is_mendable: bool) -> Finding:
+def _finding(
+    node: cst.BaseExpression, value: Module | Object, context: Context, *, is_list: bool, is_mendable: bool
+) -> Finding:
     path = dotted_path(node)
     kind = "list" if is_list else "module" if isinstance(value, Module) else value.kind
     before = "what is in " if is_list else ""
     is_short = path is not None and len(before + path) <= _LONGEST_NAME
     subject = before + (f"`{path}`" if is_short else f"the {kind}")
-    message = f"{subject} is pickled whole: loading needs its class and `weights_only=False`"
+    is_refused = context.torch_version is None or context.torch_version >= _REFUSED_SINCE
+    needed = "its class and `weights_only=False`" if is_refused else "its class under the same path"
+    message = f"{subject} is pickled whole: loading needs {needed}"
     if value.framework == "paddle":
         message = f"{subject} is saved whole: `paddle.save` raises a `ValueError`"
     if is_list:

@@ -139,9 +139,7 @@ def _is_scalar(value: Value | None, base: Value | None) -> bool:
     return isinstance(value, Tensor) and value.scalar is True
 
 
-def _is_of_one_element(
-    tensor: cst.BaseExpression, base: Value | None, steps: frozenset[str], context: Context
-) -> bool:
+def _is_of_one_element(tensor: cst.BaseExpression, base: Value | None, steps: frozenset[str], context: Context) -> bool:
     """Whether a tensor on which `backward()` is called is read through `.data`, the old spelling of `item()`.
 
     It has one element, but may have a dimension, as the losses of some other libraries have.
