@@ -117,7 +117,7 @@ def _manager(call: cst.Call, context: Context) -> str | None:
     name = context.library_name(call.func)
     if name is None or not contexts.is_context_manager(name):
         return None
-    is_on = argument(call, None, "enabled")
+    is_on = argument(call, 0, "enabled")
     if is_on is not None and constant(is_on.value) is False and "profiler" in name:
         return None  # to switch it off, which it is: guides on speed say so
     # A device that is made of a name from elsewhere may be a check of that name.
