@@ -19,6 +19,7 @@ from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.resuming import COUNTERS, has_state, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.names.in_use import is_named, outermost_function
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Object, is_object
@@ -172,6 +173,15 @@ def _at_hand(load: Load, name: str) -> str | None:
     return name if is_there or (named and _is_bound(model, name)) else None
 
 
+def _trains_no_more(load: Load) -> bool:
+    """Whether what loads is in use, and optimizers are stepped in functions that are not: a copy of a training."""
+    model = load.model
+    around = {outermost_function(model, call) for call in model.calls_by_word.get("step", ())}
+    in_use = {function is None or is_named(model, function) for function in around}
+    home = outermost_function(model, load.call)
+    return in_use == {False} and (home is None or is_named(model, home))
+
+
 def _is_bound(model: "Model", name: str) -> bool:
     """Whether anything in a file is assigned to a name."""
     return any(isinstance(model.tree.parent(node), cst.AssignTarget) for node in model.names_by_word.get(name, ()))
@@ -179,6 +189,8 @@ def _is_bound(model: "Model", name: str) -> bool:
 
 def _goes_on(load: Load, item: cst.Subscript, loads: list[Load], name: str) -> bool:
     """Whether training surely goes on from the file."""
+    if _trains_no_more(load):
+        return False
     if any(_is_of_training(other) for other in loads) or _takes_in_vain(load, name):
         return True
     model, counters = load.model, other_entries(load.model, item) & COUNTERS

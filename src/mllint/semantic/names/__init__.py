@@ -4,5 +4,6 @@
   ``narrowing``
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``foreign_reads``, ``named_methods``; ``spelling``
   of their names
-- what happens to a thing under its name: ``mentions``, ``assigned``, ``uses``, ``writes``, ``changes``, ``operands``
+- what happens to a thing under its name: ``mentions``, ``assigned``, ``uses``, ``writes``, ``changes``, ``operands``;
+  ``in_use``: which functions are named at all
 """

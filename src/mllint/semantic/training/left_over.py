@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.in_use import is_named, outermost_function
+
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.project import Project
@@ -17,19 +19,13 @@ def is_left_over(model: "Model", node: cst.CSTNode) -> bool:
     an attribute of its name; and another function, which something names, and that is given something as well, or a
     file that imports this one, switches a model to evaluation mode: that is what the project evaluates with.
     """
-    project, function = model.project, _outermost(model, node)
+    project, function = model.project, outermost_function(model, node)
     if project is None or function is None or function.decorators or model.function_info(function).owner is not None:
         return False
     word = function.name.value
     if len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > 1:
         return False
     return _evaluates_elsewhere(model, project, function) and not _is_named_elsewhere(model, project, word)
-
-
-def _outermost(model: "Model", node: cst.CSTNode) -> cst.FunctionDef | None:
-    """The function of a file in which a place stands, itself or in a function of its own."""
-    around = [item for item in (node, *model.tree.ancestors(node)) if isinstance(item, cst.FunctionDef)]
-    return around[-1] if around else None
 
 
 def _is_named_elsewhere(model: "Model", project: "Project", word: str) -> bool:
@@ -45,20 +41,7 @@ def _evaluates_elsewhere(model: "Model", project: "Project", function: cst.Funct
     """Whether a file that imports one, or something else in it that is in use, switches to evaluation mode."""
     if project.importers(model.path, ".eval("):
         return True
-    switching = {_outermost(model, call) for call in model.calls_by_word.get("eval", ())} - {function, None}
+    switching = {outermost_function(model, call) for call in model.calls_by_word.get("eval", ())} - {function, None}
     return bool(function.params.params) and any(
-        other is not None and other.params.params and _is_named(model, project, other) for other in switching
-    )
-
-
-def _is_named(
-    model: "Model", project: "Project", function: cst.FunctionDef, above: tuple[cst.CSTNode, ...] = ()
-) -> bool:
-    """Whether a file names a function outside of any, or in one that is named itself, or one that imports it does."""
-    names = (name for name in model.names_by_word.get(function.name.value, ()) if name is not function.name)
-    homes = {_outermost(model, name) for name in names} - {function, *above}
-    return (
-        None in homes
-        or bool(project.importers(model.path, function.name.value))
-        or any(home is not None and _is_named(model, project, home, (function, *above)) for home in homes)
+        other is not None and other.params.params and is_named(model, other) for other in switching
     )
