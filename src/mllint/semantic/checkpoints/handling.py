@@ -10,6 +10,7 @@ from mllint.semantic.checkpoints.contents import Record
 from mllint.semantic.checkpoints.never_given import is_never_given
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test, verdicts
+from mllint.semantic.names.in_use import is_idle
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
@@ -34,9 +35,9 @@ _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 def is_guarded(load: "Load") -> bool:
     """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads.
 
-    Or nobody calls it so that it would load.
+    Or nobody calls it so that it would load, or at all.
     """
-    if _is_caught(load) or is_never_given(load.model, load.given):
+    if _is_caught(load) or is_never_given(load.model, load.given) or is_idle(load.model, load.call):
         return True
     return any(_is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model))
 

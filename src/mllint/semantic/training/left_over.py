@@ -1,17 +1,14 @@
 """Functions that are left over: nothing names them any more, and the project evaluates elsewhere."""
 
-import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.in_use import is_named, outermost_function
+from mllint.semantic.names.in_use import is_named, is_said_once, outermost_function
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.project import Project
-
-_COMMENT = re.compile(r"#.*")
 
 
 def is_left_over(model: "Model", node: cst.CSTNode) -> bool:
@@ -23,7 +20,7 @@ def is_left_over(model: "Model", node: cst.CSTNode) -> bool:
     if project is None or function is None or function.decorators or model.function_info(function).owner is not None:
         return False
     word = function.name.value
-    if len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > 1:
+    if not is_said_once(model, function):
         return False
     return _evaluates_elsewhere(model, project, function) and not _is_named_elsewhere(model, project, word)
 
