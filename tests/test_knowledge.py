@@ -114,6 +114,9 @@ def test_other_spellings_lead_to_tabled_names(framework: str) -> None:
         ("numpy.array", "numpy.array"),
         ("torch", "torch"),
         ("torchvision.models.resnet", "torchvision.models.resnet"),
+        ("torch.torch", "torch"),
+        ("torch.torch.nn.modules.loss.CrossEntropyLoss", "torch.nn.CrossEntropyLoss"),
+        ("paddle.paddle.no_grad", "paddle.no_grad"),
     ],
 )
 def test_canonical(other: str, name: str) -> None:

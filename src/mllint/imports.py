@@ -71,8 +71,13 @@ def _visible_names(module: cst.Module, wanted: str) -> Iterator[str]:
             elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
                 package = _absolute_package(part)
                 for alias in part.names:
-                    if f"{package}.{alias.evaluated_name}" == wanted:
+                    if _joined(package, alias.evaluated_name) == wanted:
                         yield alias.evaluated_alias or alias.evaluated_name
+
+
+def _joined(package: str | None, name: str) -> str:
+    """The module that ``from package import name`` binds: ``from torch import torch`` binds ``torch``."""
+    return name if package == name else f"{package}.{name}"
 
 
 def _absolute_package(statement: cst.ImportFrom) -> str | None:
@@ -137,7 +142,7 @@ def _imports_something_else(tree: Tree, alias: cst.ImportAlias, node: cst.Name, 
         return True
     statement = tree.parent(alias)
     if isinstance(statement, cst.ImportFrom):
-        return f"{_absolute_package(statement)}.{alias.evaluated_name}" != module
+        return _joined(_absolute_package(statement), alias.evaluated_name) != module
     if alias.asname is not None:
         return alias.evaluated_name != module
     return node.value != module.partition(".")[0]

@@ -34,9 +34,12 @@ _PRETRAINED_OF_PADDLE = "paddlenlp.transformers.PretrainedModel"
 def canonical(name: str) -> str:
     """The spelling that the tables use for a qualified name; the name itself where they have no other.
 
-    ``torch.nn.modules.loss.CrossEntropyLoss`` gives ``torch.nn.CrossEntropyLoss``.
+    ``torch.nn.modules.loss.CrossEntropyLoss`` gives ``torch.nn.CrossEntropyLoss``, and ``torch.torch`` is ``torch``:
+    both frameworks hold themselves.
     """
-    framework = name.partition(".")[0]
+    framework, _, inner = name.partition(".")
+    while framework in FRAMEWORKS and inner.partition(".")[0] == framework:
+        name, inner = inner, inner.partition(".")[2]
     if framework == "torchvision":
         return torchvision_facts.canonical(name)
     if framework not in FRAMEWORKS:
