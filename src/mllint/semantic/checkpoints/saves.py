@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.semantic.checkpoints.contents import Content, FromFile, entry_at, renamed
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, entry_at, renamed
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
@@ -61,8 +61,9 @@ class Saved:
 
     @cached_property
     def content(self) -> Content | None:
-        """What is saved; ``None`` when that is not known."""
-        return self._follow()
+        """What is saved; ``None`` when that is not known, as of an entry that nothing in sight puts there."""
+        content = self._follow()
+        return None if isinstance(content, Absent) else content
 
     def copied_to(self, path: Path | None) -> "Saved":
         """The same under another path."""
