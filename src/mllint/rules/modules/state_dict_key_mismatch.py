@@ -25,9 +25,10 @@ the module. What is certain is told from the classes, and from what the project 
   the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped under a
   condition and saved is loaded into a module that always is, or where a wrapped module was put into a wrapper again;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
-- the state of an optimizer is loaded into a module, or the reverse; also where the file saves the state of the model
-  under `optimizer` a second time, `{"model": net.state_dict(), "optimizer": net.state_dict()}`, or where two states are
-  saved, or loaded, each for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`;
+- the state of an optimizer is loaded into a module, or the reverse; also where two states are saved, or loaded, each
+  for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`;
+- the state of a model is saved a second time, under `optimizer`: `{"model": net.state_dict(), "optimizer":
+  net.state_dict()}`;
 - the whole checkpoint is loaded where the test around the load has found the state dict in it:
   `if "state_dict" in checkpoint:`;
 - a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
@@ -108,13 +109,16 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.contents import Absent, Record
 from mllint.semantic.checkpoints.given_back import is_given_back
+from mllint.semantic.checkpoints.handling import is_unreached
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.never_written import never_written
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
 from mllint.semantic.checkpoints.read_again import read_again
+from mllint.semantic.checkpoints.saved_twice import saved_twice
 from mllint.semantic.checkpoints.unpacked import unpacked
 from mllint.semantic.checkpoints.wording import words, words_of_absent, words_of_path, words_of_unpacking, words_of_use
 from mllint.semantic.files.testing import is_test_code
@@ -131,6 +135,7 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+_LONGEST = 50
 # Other names of `set_state_dict` that layers of Paddle have, and optimizers have not.
 _OF_LAYERS = frozenset({"set_dict", "load_dict"})
 
@@ -151,7 +156,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     load = load_of(context.model, call)
     problem = None if load is None else problem_of(load)
-    if load is None or problem is None:
+    if load is None or problem is None or is_unreached(context.model, call):
         return
     message, help_ = words(load, problem)
     yield Finding(call, message, help_ or rule.help, fix=lambda: _fix(load, problem))
@@ -167,8 +172,12 @@ def _is_optimizer(node: cst.BaseExpression, context: Context) -> bool:
 @rule.on_call("torch.load", "paddle.load")
 def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a call that reads a dict, as the code saves it, where what is read is used as a module, or unpacked."""
-    if is_test_code(context.model):
-        return
+    if not is_test_code(context.model):
+        found = (finding for finding in _of_read(call, context) if not is_unreached(context.model, finding.node))
+        yield from found
+
+
+def _of_read(call: cst.Call, context: Context) -> Iterator[Finding]:
     mistaken = taken_for_module(context.model, call)
     if mistaken is not None:
         yield Finding(call, *words_of_use(context.model, mistaken))
@@ -180,6 +189,15 @@ def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, *words_of_path(context.model, again))
     for item, absent, saved in never_written(context.model, call):
         yield Finding(item, *words_of_absent(context.model, absent, saved))
+
+
+@rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
+def check_saved(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a state that is saved under the key of an optimizer beside the same one under its own."""
+    for state in saved_twice(context.model, call):
+        owner = f"`{state.path}`" if len(state.path + state.key) < _LONGEST else "something else"
+        message = f"the state of {owner} is saved again under `{state.key}`"
+        yield Finding(state.node, message, f"save the state of what `{state.key}` is to be loaded into")
 
 
 @rule.on_method("state_dict")

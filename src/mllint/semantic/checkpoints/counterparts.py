@@ -21,7 +21,7 @@ from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, path_option, read_path
 from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.scopes import BindingKind
-from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
+from mllint.syntax.shape import last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -31,7 +31,7 @@ _COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store")
 _MANY = 2
 """So many other entries tell a file that the project writes from any other."""
 _RESUMING = re.compile("resum|continu", re.IGNORECASE)
-_OF_TRAINING = ("optim", "sched", "lr_sched", "scaler")
+OF_TRAINING = ("optim", "sched", "lr_sched", "scaler")
 """How the keys begin of what is no model."""
 _OWN = {"load_state_dict": "state_dict", "set_state_dict": "state_dict"}
 
@@ -125,30 +125,6 @@ def _counterparts(model: "Model", given: cst.BaseExpression, content: FromFile) 
     return beside or ([] if path is not None and path.is_of_others else with_the_other_entries(model, given, content))
 
 
-def saved_as_another(model: "Model", receiver: str | None, content: FromFile) -> tuple[Saved, State, str] | None:
-    """The state of a model under the key of an optimizer, beside the very same under a key of its own.
-
-    ``{"model": net.state_dict(), "optimizer": net.state_dict()}``: all that the file saves under the key that is loaded
-    into ``receiver`` is of that kind. With the path of what is saved twice.
-    """
-    key = content.trail[0] if len(content.trail) == 1 and not content.renames else ""
-    if receiver is None or not key.lower().startswith(_OF_TRAINING):
-        return None
-    found: tuple[Saved, State, str] | None = None
-    for saved in model.surroundings.saved:
-        own = saved.content if saved.place.model is model else None
-        items = own.items if isinstance(own, Record) else {}
-        if key not in items:
-            continue
-        state = items[key]
-        path = _saved_of(state)
-        others = [_saved_of(item) for name, item in items.items() if not name.lower().startswith(_OF_TRAINING)]
-        if not isinstance(state, State) or path is None or path == receiver or path not in others:
-            return None
-        found = found or (saved, state, path)
-    return found
-
-
 def is_crosswise(model: "Model", call: cst.Call, saved: Saved, state: State) -> bool:
     """Whether a load is of the state of another thing, into which the function around loads the state of this one.
 
@@ -174,12 +150,6 @@ def _loads_of_entry(model: "Model", beside: cst.Call, key: str) -> Iterator[cst.
         given = call.args[0].value if call.args and model.enclosing_function(call) is function else None
         if isinstance(given, cst.Subscript) and string_literal(subscript_index(given)) == key:
             yield call
-
-
-def _saved_of(content: Content | None) -> str | None:
-    """The name or dotted path of which ``state_dict()`` was asked."""
-    call = content.place.node if isinstance(content, State) else None
-    return dotted_path(call.func.value) if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
 
 
 def saved_beside(model: "Model", read: Place) -> Iterator[Saved]:
@@ -253,7 +223,7 @@ def is_of_own_training(model: "Model", given: cst.Subscript, content: FromFile) 
     others, function = other_entries(model, given), model.enclosing_function(given)
     if len(others) < (1 if is_to_resume(content) else _MANY):
         return False
-    is_resumed = any(key.lower().startswith(_OF_TRAINING[0]) for key in others)
+    is_resumed = any(key.lower().startswith(OF_TRAINING[0]) for key in others)
     return any(
         record.place.model is model and (is_resumed or model.enclosing_function(record.place.node) is function)
         for saved in model.surroundings.saved

@@ -33,13 +33,18 @@ _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 
 def is_guarded(load: "Load") -> bool:
-    """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads.
-
-    Or nobody calls it so that it would load, or at all.
-    """
-    if _is_caught(load) or is_never_given(load.model, load.given) or is_idle(load.model, load.call):
+    """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
+    if _is_caught(load):
         return True
     return any(_is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model))
+
+
+def is_unreached(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether nobody calls the function in which something is loaded, or not so that it would be.
+
+    That takes long to tell: it is for what is surely wrong.
+    """
+    return is_idle(model, node) or is_never_given(model, node)
 
 
 def _is_caught(load: "Load") -> bool:

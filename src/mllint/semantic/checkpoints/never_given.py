@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
-def is_never_given(model: "Model", node: cst.BaseExpression) -> bool:
+def is_never_given(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place is reached only with an argument that is left out by every call that is known, at least one."""
     tests = [part for test, holds in verdicts(model, node) if holds for part in parts_of_test(test)]
     return any(_is_left_out(model, asked) for test in tests if (asked := _asked_for(test)) is not None)

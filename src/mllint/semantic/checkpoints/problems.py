@@ -9,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.asked import asked_under_another
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
-from mllint.semantic.checkpoints.counterparts import is_crosswise, records_written, saved_as_another, written_beside
+from mllint.semantic.checkpoints.counterparts import is_crosswise, records_written, written_beside
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
@@ -230,7 +230,7 @@ def _by_the_code_around(load: Load) -> Problem | None:
     if not isinstance(content, FromFile) or content.renames:
         return None
     if content.trail:
-        return _by_name(load, content) or _as_another(load, content)
+        return _by_name(load, content)
     if isinstance(load.value, Object) or dotted_path(load.receiver) == "self" or dotted_path(load.given) is None:
         return None
     names = [name for name, items in entries_read(load).items() if _is_no_parameter(load, name, items)]
@@ -255,14 +255,6 @@ def _by_name(load: Load, content: FromFile) -> Problem | None:
     into_module = isinstance(load.value, Module) and is_for_optimizer
     into_optimizer = is_object(load.value, "optimizer") and word in _MODEL_KEYS
     return Problem("swapped", content, names=(key,)) if into_module or into_optimizer else None
-
-
-def _as_another(load: Load, content: FromFile) -> Problem | None:
-    """The state of a module is saved twice, also under the key that is read for something else."""
-    if isinstance(load.value, Module):
-        return None
-    found = saved_as_another(load.model, dotted_path(load.receiver), content)
-    return None if found is None else Problem("swapped", found[1], found[0], names=(content.trail[0], found[2]))
 
 
 def one_sided_prefix(load: Load, problem: Problem) -> tuple[str, bool] | None:

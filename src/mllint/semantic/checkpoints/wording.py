@@ -158,9 +158,6 @@ def _absent(load: Load, problem: Problem) -> tuple[str, str]:
 
 
 def _swapped(load: Load, problem: Problem) -> str:
-    if len(problem.names) > 1 and isinstance(problem.content, State):
-        place = problem.content.place.seen_from(load.model)
-        return f"`{problem.names[0]}` is saved as the state of `{problem.names[1]}` ({place})"
     if problem.names:
         return f"`{problem.names[0]}` is the state of something else by its name"
     owner = problem.content.owner if isinstance(problem.content, State) else None
