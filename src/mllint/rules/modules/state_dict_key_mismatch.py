@@ -131,7 +131,6 @@ rule = Rule(
     help="load a state dict with the keys of the module",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
-    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 

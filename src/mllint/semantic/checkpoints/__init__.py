@@ -19,6 +19,7 @@
 ``never_given``    lines that are reached only with what no call gives
 ``never_reached``  lines that no known call reaches, since a test is decided by a default
 ``read_again``     entries of a file that are taken for the path of another
+``saved_twice``    states that are saved under the key of another thing, too
 ``settings``       settings that are given to a load in the place of a state
 ``asked``          entries that a test asks for under one key, and a load reads under another
 ``converted``      saves of what was read from another file
