@@ -6,6 +6,7 @@ writes that has most entries in common may be another file: an export. Not where
 training, and writes such files itself, or loads the state of an optimizer, too.
 """
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,22 @@ def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscrip
         if not found and _is_told(model, item, content):
             found = list(never_saved(model, item, content))
         absent = [(inner, saved) for saved, inner in found if isinstance(inner, Absent) and saved is not None]
-        if found and len(absent) == len(found) and all(isinstance(inner.holder, Record) for inner, _ in absent):
+        is_whole = all(isinstance(inner.holder, Record) for inner, _ in absent)
+        if found and len(absent) == len(found) and is_whole and not may_be_of_another(model, *absent[0]):
             yield item, *absent[0]
+
+
+def may_be_of_another(model: "Model", absent: Absent, saved: Saved) -> bool:
+    """Whether code around writes a dict with the key that is missing in what another file of the project saves.
+
+    Who has written the file is told by its path alone then, and it may have been that code.
+    """
+    if saved.place.model is model or model.project is None or not isinstance(absent.holder, Record):
+        return False
+    written = (
+        rf"""['"]{re.escape(absent.key)}['"]\s*(?::|\]\s*=)|[(,]\s*{re.escape(absent.key)}\s*=\s*[\w.]+\.state_dict"""
+    )
+    return model.project.is_written_near(model.path, re.compile(written.encode()))
 
 
 def _is_told(model: "Model", item: cst.Subscript, content: FromFile) -> bool:

@@ -13,6 +13,7 @@ from mllint.semantic.checkpoints.counterparts import is_crosswise, records_writt
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
+from mllint.semantic.checkpoints.never_written import may_be_of_another
 from mllint.semantic.checkpoints.of_class import is_loaded_otherwise, written_of_class
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
 from mllint.semantic.checkpoints.saves import Saved
@@ -123,7 +124,8 @@ def _from_inside(load: Load) -> Problem | None:
 def _of_content(load: Load, saved: Saved | None, content: Content | None) -> Problem | None:
     match content:
         case Absent():
-            return Problem("absent", content, saved)
+            is_of_another = saved is not None and may_be_of_another(load.model, content, saved)
+            return None if is_of_another else Problem("absent", content, saved)
         case Whole():
             return Problem("whole", content, saved)
         case Several() if isinstance(load.value, (Module, Object)) or isinstance(load.receiver, cst.Subscript):
