@@ -37,6 +37,15 @@ def test_paddle_tables_are_up_to_date(paddle: Any) -> None:
     _check_table("paddle", paddle.__version__)
 
 
+def test_torch_holds_itself(torch: Any) -> None:
+    """``from torch import torch`` gives the package."""
+    assert torch.torch is torch
+
+
+def test_paddle_holds_itself(paddle: Any) -> None:
+    assert paddle.paddle is paddle
+
+
 def test_neighbour_tables_are_up_to_date() -> None:
     for name in ("numpy", "pandas", "PIL"):
         if importlib.util.find_spec(name) is None:
