@@ -18,7 +18,7 @@ from mllint.semantic.graph.losses import before_reduction, loss_of, may_walk, re
 from mllint.semantic.graph.reported import is_only_reported
 from mllint.semantic.graph.spent_parts import is_spent_part
 from mllint.semantic.graph.tensor_uses import TensorUses
-from mllint.semantic.graph.terms import is_returned_term
+from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes, mentions
@@ -232,7 +232,7 @@ class Accumulator:
             return True
         parts = self._parts
         is_spent_here = self._is_spent(self.core) or (bool(parts) and all(self._is_spent(part) for part in parts))
-        if is_spent_here or self.comes_back_spent or is_returned_term(self):
+        if is_spent_here or self.comes_back_spent or is_spent_term(self):
             return True
         return self.model.backward.is_handed_on(self.core, self.loop)
 

@@ -135,7 +135,7 @@ def _in_loop(
             if type(ancestor) is cst.For and inner is None and gone_through(model, ancestor, added) is not None:
                 inner = ancestor  # the parts of what a round of the loop around has computed
                 continue
-            return Accumulator(model, node, target, key, added, ancestor)
+            return Accumulator(model, node, target, key, added, _training_loop(model, node, bare, ancestor))
         if inner is not None and type(ancestor) in (cst.FunctionDef, *_OTHER_TIMES):
             return Accumulator(model, node, target, key, added, inner)
         if type(ancestor) is cst.FunctionDef:
@@ -145,6 +145,26 @@ def _in_loop(
         if type(ancestor) in _OTHER_TIMES:
             return None
     return None if inner is None else Accumulator(model, node, target, key, added, inner)
+
+
+def _training_loop(
+    model: "Model", node: cst.CSTNode, target: cst.BaseExpression, loop: cst.For | cst.While
+) -> cst.For | cst.While:
+    """The loop around that runs a backward pass, where the innermost one has none and the collection outlives both.
+
+    ``for batch in batches: for row in batch: part.append(loss), all.append(loss)``, and then ``sum(part).backward()``.
+    """
+    if "backward" not in model.calls_by_word or model.backward.calls_in(loop):
+        return loop
+    for ancestor in model.tree.ancestors(loop):
+        if isinstance(ancestor, (cst.For, cst.While)):
+            if not _outlives(model, node, target, ancestor):
+                break
+            if model.backward.calls_in(ancestor):
+                return ancestor
+        elif isinstance(ancestor, cst.FunctionDef):
+            break
+    return loop
 
 
 def _is_kept_by_object(

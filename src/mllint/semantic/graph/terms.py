@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mllint.semantic.graph.accumulation import Accumulator
     from mllint.semantic.model import Model
 
+_STACKING = frozenset({"stack", "cat", "concat", "concatenate"})
 MAX_STEPS = 40
 """How many expressions of a sum are looked at."""
 
@@ -35,10 +36,10 @@ def is_spent_term(accumulator: "Accumulator") -> bool:
         binding.value is not None and model.tree.is_inside(binding.value, accumulator.loop) for binding in bindings
     ):
         return False
-    return any(_is_term(model, bindings, loss) for loss in losses) or is_returned_term(accumulator)
+    return any(_is_term(model, bindings, loss) for loss in losses) or _is_returned_term(accumulator)
 
 
-def is_returned_term(accumulator: "Accumulator") -> bool:
+def _is_returned_term(accumulator: "Accumulator") -> bool:
     """Whether a function gave back what is added beside a sum of it and others, which the loop spends."""
     model, core = accumulator.model, accumulator.core
     bindings = model.reaching(core) if accumulator.is_in_loop else ()
@@ -60,6 +61,27 @@ def _summed(call: cst.Call) -> cst.Name | None:
     is_sum = isinstance(call.func, cst.Name) and call.func.value == "sum" and len(call.args) == 1
     several = call.args[0].value if is_sum else None
     return several if isinstance(several, cst.Name) else None
+
+
+def _stacked(model: "Model", call: cst.Call) -> cst.Name | None:
+    """``losses`` of ``torch.stack(losses)``."""
+    name = model.library_name(call.func)
+    is_stack = name is not None and name.rpartition(".")[2] in _STACKING and len(call.args) == 1
+    several = call.args[0].value if is_stack else None
+    return several if isinstance(several, cst.Name) else None
+
+
+def _appended(model: "Model", several: cst.Name) -> list[cst.BaseExpression]:
+    """What the function appends to the list that a name stands for."""
+    bound = set(model.reaching(several))
+    return [
+        call.args[0].value
+        for call in model.calls_by_word.get("append", ())
+        if isinstance(call.func, cst.Attribute)
+        and len(call.args) == 1
+        and dotted_path(call.func.value) == several.value
+        and bound.intersection(model.reaching(call.func.value))
+    ]
 
 
 def _is_term(model: "Model", bindings: Sequence[Binding], loss: cst.BaseExpression) -> bool:
@@ -114,19 +136,21 @@ def _terms(model: "Model", loss: cst.BaseExpression) -> Iterator[cst.BaseExpress
         match pending.pop():
             case cst.BinaryOperation(operator=cst.Add() | cst.Subtract(), left=left, right=right):
                 pending += [left, right]
-            case cst.BinaryOperation(operator=cst.Multiply() | cst.Divide(), left=left, right=right):
+            case cst.BinaryOperation(operator=cst.Multiply() | cst.Divide() as operator, left=left, right=right):
                 sides = [side for side in (left, right) if isinstance(model.value(side), Tensor)]
-                pending += sides if len(sides) == 1 else []
+                is_mean = not sides and isinstance(operator, cst.Divide)  # `sum(losses) / len(losses)`
+                pending += [left] if is_mean else sides if len(sides) == 1 else []
             case cst.UnaryOperation(expression=part):
                 pending.append(part)
             case cst.Call(func=cst.Attribute(value=part, attr=cst.Name(value="mean" | "sum")), args=[]):
                 pending.append(part)
             case cst.IfExp(body=body, orelse=other):
                 pending += [body, other]
-            case cst.Call() as call if (several := _summed(call)) is not None:
+            case cst.Call() as call if (several := _summed(call) or _stacked(model, call)) is not None:
                 loop = model.tree.nearest(several, cst.For, cst.While)
                 if loop is not None and not is_changed(model, several, loop):
                     yield several
+                pending += _appended(model, several)
             case cst.Name() | cst.Attribute() as name:
                 yield name
                 for binding in model.reaching(name):
