@@ -15,6 +15,7 @@ from mllint.semantic.values import (
     Elements,
     Mapping,
     Module,
+    Number,
     Nothing,
     Number,
     Object,
@@ -143,12 +144,21 @@ def _turns_axes(model: "Model", call: cst.Call) -> bool:
 
     Tensors of every framework and arrays have it, and give a new thing then.
     """
-    name, numbers = last_word(call.func), [integer_literal(arg.value) for arg in call.args]
-    if name is None or None in numbers or any(arg.keyword or arg.star for arg in call.args):
+    name = last_word(call.func)
+    fewest, most = _TOLD_BY_NUMBERS.get(name or "", (1, 0))
+    if name is None or not fewest <= len(call.args) <= most or any(arg.keyword or arg.star for arg in call.args):
         return False
-    fewest, most = _TOLD_BY_NUMBERS.get(name, (1, 0))
-    is_told = fewest <= len(numbers) <= most
+    # A computed number alone may be anything's: `window.view(count)`.
+    is_literal = all(integer_literal(arg.value) is not None for arg in call.args)
+    is_told = is_literal or (len(call.args) > 1 and all(_is_number(model, arg.value) for arg in call.args))
     return is_told and name not in model.function_names and not is_defined_beside(model, name)
+
+
+def _is_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something is a number, or is computed with one: a size where it stands among those of an axis."""
+    if isinstance(node, cst.BinaryOperation):
+        return _is_number(model, node.left) or _is_number(model, node.right)
+    return integer_literal(node) is not None or isinstance(model.value(node), Number)
 
 
 def _is_shaped_alike(model: "Model", call: cst.Call) -> bool:
