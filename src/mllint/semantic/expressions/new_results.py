@@ -15,7 +15,6 @@ from mllint.semantic.values import (
     Elements,
     Mapping,
     Module,
-    Number,
     Nothing,
     Number,
     Object,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge.words import GIVING_PARAMETERS, MOVING
+from mllint.knowledge.words import CUTTING, GIVING_PARAMETERS, MOVING
 from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
@@ -20,14 +20,23 @@ from mllint.semantic.graph.short_lived import (
     lives_for_a_batch,
 )
 from mllint.semantic.graph.terms import is_spent_term
-from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
-from mllint.syntax.shape import argument, constant, detaches, dotted_path, fingerprint, string_literal, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    constant,
+    detaches,
+    dotted_path,
+    fingerprint,
+    last_word,
+    string_literal,
+    subscript_index,
+)
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -175,6 +184,8 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     """Whether what is added surely hangs on a graph, and the loop shows that nobody makes a loss of the collection."""
     if accumulator.spent_last is not None:
         return True
+    if _is_cut_on_some_way(accumulator.model, accumulator.core):
+        return False
     if isinstance(value, Tensor) and _is_made(accumulator.model, accumulator.added):
         return False  # made and not computed: what is computed of it holds on to it, and not the reverse
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:
@@ -207,6 +218,15 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
         and accumulator.is_done_with
         and not accumulator.may_be_cut
     )
+
+
+def _is_cut_on_some_way(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name is bound to a number of a tensor, or to one without a graph, on one of the ways to its place.
+
+    On another one, of an ``except`` perhaps, that has not happened yet: nobody can tell whether it is a tensor there.
+    """
+    values = (assigned(binding) for binding in model.reaching(node))
+    return any(isinstance(value, cst.Call) and last_word(value.func) in CUTTING for value in values)
 
 
 def _is_scaled_number(model: "Model", node: cst.BaseExpression) -> bool:

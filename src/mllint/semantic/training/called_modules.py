@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 _RECORDING_NOTHING = frozenset({
     "torch.jit.freeze", "torch.jit.optimize_for_inference", "torch.quantization.convert",
     "torch.ao.quantization.convert", "torch.quantization.quantize_dynamic", "torch.ao.quantization.quantize_dynamic",
-    "torch2trt.torch2trt", "torch2trt.TRTModule", "ultralytics.YOLO", "ultralytics.RTDETR", "ultralytics.SAM",
-    "ultralytics.FastSAM", "ultralytics.NAS", "ultralytics.YOLOWorld", "ultralytics.YOLOE",
+    "torch2trt.torch2trt", "torch2trt.TRTModule", "poptorch.trainingModel", "poptorch.inferenceModel",
+    "ultralytics.YOLO", "ultralytics.RTDETR", "ultralytics.SAM", "ultralytics.FastSAM", "ultralytics.NAS",
+    "ultralytics.YOLOWorld", "ultralytics.YOLOE",
 })  # fmt: skip
 """What makes a program of a module whose weights ask for no gradients, and models that call themselves without.
 
 Those of ultralytics predict in inference mode, and so does what its repository gives by ``torch.hub``: ``AutoShape`` of
-YOLOv5, read in ``models/common.py``.
+YOLOv5, read in ``models/common.py``. What poptorch makes runs as a program on an IPU, which does the whole step of a
+training: https://docs.graphcore.ai/projects/poptorch-user-guide/en/latest/reference.html
 """
 
 
