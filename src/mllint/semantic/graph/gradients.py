@@ -1,6 +1,6 @@
 """Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,11 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.graph.dependence import returns_graph_of
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value
-from mllint.syntax.shape import constant, last_word
+from mllint.syntax.shape import called_on, constant, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _ASKING = "is_grad_enabled"
 _QUESTIONS = frozenset({"torch.is_grad_enabled", "paddle.is_grad_enabled"})
 _WORDS = frozenset({
     "no_grad", "inference_mode", "set_grad_enabled", "enable_grad", "no_grad_", "_switch_tracer_mode_guard_",
+    "enter_context",
 })  # fmt: skip
 _SWITCHING_ON = frozenset({"enable_grad", "set_grad_enabled", "_set_grad_enabled"})
 # Trainers of other frameworks call these under no_grad themselves.
@@ -177,7 +178,11 @@ class Gradients:
             return "off" if value is False else "on" if value is True else "unknown"
         if name in _ON:
             return "on"
-        return "off" if lookup.is_grad_off_context(name) else "untouched"
+        if lookup.is_grad_off_context(name):
+            return "off"
+        # What another library calls so, which may hand on that of the framework, can do nothing else.
+        is_foreign = last_word(target) in _WORDS and lookup.framework_of(name) is None
+        return "unknown" if is_foreign else "untouched"
 
     def _conditional(self, context: cst.IfExp, truth: "Truth | None") -> str:
         """What one context or another does, where it is known which is entered. Otherwise it may switch anything."""
@@ -275,6 +280,8 @@ class Gradients:
                 states.add(self.off(call))
             elif _is_of_some_module(callee, info) and self.off(call):
                 states.add(None)  # it may be this method: that gradients are on is not certain
+        if info.owner is not None:
+            states.update(_under_bases(info.owner, info.name))
         if info.owner is not None and info.owner.called is info and isinstance(info.owner.instance(), Module):
             return False  # whoever trains the module calls that, and not its `forward` by name
         if states == {True}:
@@ -317,6 +324,17 @@ class Gradients:
                 if is_statement and self._context(entered) in ("off", "unknown"):
                     found[id(self._holder_of(call))] = self._holder_of(call)
         return found
+
+
+def _under_bases(owner: ClassInfo, method: str) -> Iterator[bool | None]:
+    """Whether gradients are off where the classes of the project above one call a method of their own object."""
+    for base in owner.lineage:
+        for call in base.model.calls_by_word.get(method, ()) if base is not owner else ():
+            receiver = called_on(call)
+            caller = None if receiver is None else method_of_receiver(base.model, receiver)
+            if caller is not None and caller.owner is base:
+                state = base.model.gradients.inside(call)
+                yield base.model.gradients.off(call) if state == "untouched" else {"off": True, "on": False}.get(state)
 
 
 def may_be_switched_on_in(function: cst.FunctionDef) -> bool:
