@@ -93,7 +93,9 @@ def check_product(node: cst.BinaryOperation, context: Context) -> Iterator[Findi
 def _product(
     node: cst.BinaryOperation, display: cst.List | cst.Tuple, times: cst.BaseExpression, context: Context
 ) -> Finding:
-    return Finding(node, fix=lambda: _one_each(node, display, times, context))
+    is_one = len(display.elements) == 1
+    message = None if is_one else "this list holds the same layers again and again, with one set of weights each"
+    return Finding(node, message, fix=lambda: _one_each(node, display, times, context))
 
 
 @rule.on(cst.CompFor)

@@ -129,7 +129,8 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
             continue
         found = context.value(statement.value)
         if isinstance(found, Module):
-            yield Finding(statement, f"`{name}` stays the method of the module: the layer in it is out of reach")
+            message = f"`{name}` stays the method of the module: the layer is out of reach by that name"
+            yield Finding(statement, message)
         elif isinstance(found, Tensor) and found.parameter and found.framework == "torch":
             yield Finding(statement, f"`{name}` is a method of the module: a parameter of that name is refused")
         elif _is_plain(statement.value, context) and not _is_replaced(module, name, statement.value, context):

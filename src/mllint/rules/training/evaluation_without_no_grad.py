@@ -97,7 +97,8 @@ where `eval()` itself kept the graph from being recorded.
 Safe: the decorator is put on the function where nothing else in it wants gradients, nor in the functions of the project
 that it calls. Unsafe where something in the file of the model's class asks for gradients by `autograd.grad`: the model
 may need them for what it puts out; of a model that is not known, where any module of the project does. No fix is
-offered where one of the functions is there to be overridden.
+offered where one of the functions is there to be overridden, nor where a method of an object that is not known makes
+what the model is given of a batch and something else, as an attack does.
 
 ## References
 
@@ -115,7 +116,12 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until_done
-from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
+from mllint.semantic.training.evaluation import (
+    evaluates_with_graph,
+    is_fed_out_of_sight,
+    may_need_the_graph,
+    trains_too,
+)
 from mllint.semantic.training.left_over import is_left_over
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import failed_without, wants_no_gradients
@@ -159,6 +165,10 @@ def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
         return
     if trains_too(model, loop):
         yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
+        return
+    if is_fed_out_of_sight(model, loop):
+        # That may be an attack on another model, which needs gradients.
+        yield Finding(loop, help=f"put the calls of the model under `with {_framework(context)}.no_grad():`")
         return
     yield Finding(loop, help=_help(context, loop, "the loop"), fix=lambda: _fix(loop, context))
 

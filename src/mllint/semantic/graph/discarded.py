@@ -97,7 +97,7 @@ def _by_method(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tupl
         return None
     if needless.is_made_there(model, call) or needless.is_taken_anywhere(model, call):
         return None
-    if needless.is_shaped_anew(model, call) or needless.is_of_that_type(model, call):
+    if needless.keeps_shape(call) or needless.is_shaped_anew(model, call) or needless.is_of_that_type(model, call):
         return None
     value = model.value(receiver)
     if detaches(call) and isinstance(value, Tensor) and value.attached is False and not sets_flags(model):

@@ -310,6 +310,14 @@ def _is_given_to_scattering(model: "Model", node: cst.BaseExpression) -> bool:
     return isinstance(callee, Module) and callee.wrappers[:1] == (_SCATTERING,)
 
 
+def keeps_shape(call: cst.Call) -> bool:
+    """Whether something is given the shape that it has: ``x.view(x.shape)``, ``x.reshape(x.size())``."""
+    path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+    given = call.args[0].value if len(call.args) == 1 else None
+    shape = given.func if isinstance(given, cst.Call) and not given.args else given
+    return path is not None and shape is not None and dotted_path(shape) in (f"{path}.shape", f"{path}.size")
+
+
 def is_shaped_anew(model: "Model", call: cst.Call) -> bool:
     """Whether all that reads the numbers of ``x`` below ``x.reshape(2, -1)`` says itself which shape they are to have.
 

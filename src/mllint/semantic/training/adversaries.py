@@ -51,6 +51,24 @@ def may_be_attacked(loop: Loop, forward: Event) -> bool:
     return False
 
 
+def makes_input(loop: Loop, forward: Event) -> bool:
+    """Whether a method of an object out of sight makes the input of a forward pass of the batch and something else.
+
+    It may be an attack on another model, ``adversary.perturb(batch, wanted)``, which asks for gradients all the same.
+    """
+    frame, call = forward.frame, forward.node
+    body = loop.node if frame is loop.frame or frame.function is None else frame.function.node
+    return isinstance(call, cst.Call) and any(
+        called_on(made) is not None
+        and len(made.args) > 1
+        and made is not call
+        and not _is_unpacked(frame, made)
+        and _is_from(frame, made.args[0].value, body)
+        and any(_is_made_of(frame, arg.value, made) for arg in call.args)
+        for made in _calls_out_of_sight(frame, body)
+    )
+
+
 def _is_the_module(thing: Thing | None, forward: Event) -> bool:
     """Whether something is the very module of a forward pass: no part of it, as its tokenizer, nor what holds it."""
     module = forward.thing
