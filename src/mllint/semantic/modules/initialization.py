@@ -11,6 +11,7 @@ from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, last_statement
 
@@ -385,9 +386,20 @@ def _registered_by(definition: "ClassInfo", method: "FunctionInfo", part: cst.CS
         if isinstance(attribute, cst.Attribute) and method_of_receiver(model, attribute.value) is method:
             value = model.value(part.value)
             tensor = isinstance(value, Tensor) and (definition.framework == "paddle" or value.parameter)
+            if _makes_parts(model, part.value):
+                continue
             if isinstance(value, Module) or tensor or makes_parameter(model, part.value):
                 return attribute.attr.value
     return None
+
+
+def _makes_parts(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a function calls a parameter of its own, before it is initialized: a class, whatever is declared."""
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    if not bindings or any(binding.kind is not BindingKind.PARAMETER for binding in bindings):
+        return False
+    called = (call.func for call in model.calls_by_word.get(bindings[0].key, ()))
+    return any(isinstance(name, cst.Name) and model.reaching(name) == bindings for name in called)
 
 
 def is_given_self(definition: "ClassInfo", mention: Mention) -> bool:
