@@ -158,7 +158,9 @@ def _training_loop(
         return loop
     for ancestor in model.tree.ancestors(loop):
         if isinstance(ancestor, (cst.For, cst.While)):
-            if not _outlives(model, node, target, ancestor):
+            bindings = model.reaching(target)
+            is_begun_inside = bool(bindings) and all(model.tree.is_below(item.node, ancestor) for item in bindings)
+            if is_begun_inside or not _outlives(model, node, target, ancestor):
                 break
             if model.backward.calls_in(ancestor):
                 return ancestor
