@@ -74,7 +74,8 @@ So does a term that a function of the project gives back beside the sum: `loss, 
 So do the losses that a loop in the round goes through, `for name, loss in losses.items()`, beside
 `sum(losses.values()).backward()`, and all of them together beside `loss = sum(losses)`, `loss.backward()`.
 So does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs
-none of the older ones.
+none of the older ones. So does what also goes into a list of which the round spends the sum: `sum(losses)`, or
+`torch.stack(losses).mean()`.
 
 ## Fix safety
 

@@ -59,7 +59,7 @@ somebody else gets as well, and files in which a comment says that the state is 
 of a training at once, by Accelerate's `save_state`. Optimizers that each epoch makes anew, or that are only made below
 the place that saves, where the weights to begin with are kept. Schedulers that are told the epoch, by `last_epoch` or
 in `step`, that are stepped at several places, made under a condition, or watch a metric. Checkpoints of which a part is
-not known.
+not known. Files that use what loads, and step optimizers only in functions whose names nobody says: they test.
 
 ## Fix safety
 

@@ -42,7 +42,7 @@ or comes from a function of the project that ends with a move to the same; nor w
 `nn.DataParallel`, which copies it to its devices, to `copy_()`, or as an index, which may be on the CPU. The parameters
 of a module that its own method moves: they go where the module goes. `x.reshape(2, -1)` where all that reads `x` below
 has it shaped anew, also what is made of it number by number (`one_hot(x, n).view(-1, n)`), takes out what has one row
-only, or asks whether it is close to another; `x.expand_as(y)` of what is only computed with `y`; `x.float()` and
+only, or asks whether it is close to another; `x.expand_as(y)` of what is only computed with `y`; `x.view(x.shape)`; `x.float()` and
 `x.to(y.dtype)` of what was made of such numbers. `x.detach()` of what was computed under `no_grad()`, or gets a
 gradient of its own below, as only a leaf does. Batches that a loop over a loader does nothing else with: they are there
 for the time they take. Losses of numbers that are drawn in the same statement. Tensors that are made in the same

@@ -64,7 +64,8 @@ def evaluate(network: nn.Module, loader: DataLoader) -> float:
 ## What it leaves alone
 
 Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
-or under something that cannot be looked into, and branches that `torch.is_grad_enabled()` leads to where they are off.
+or under something that cannot be looked into, as what another package calls `no_grad()`, or contexts that the class
+above was given, and branches that `torch.is_grad_enabled()` leads to where they are off.
 Methods of a name that no other class has, and that another file calls without gradients on an object of which nothing
 is known, unless that it is a module. Functions that are handed on, or picked by a part of their names, where the loop
 is not part of a training in sight. Loops with a word of gradients in them (`grad`, `autograd`, `requires_grad`, hooks):
@@ -78,7 +79,7 @@ Models without parameters, those of which the forward pass is a `generate()` of 
 which all may be frozen (not before they were trained last), or are made without gradients, or hold nothing but parts
 made so, or whose class computes gradients itself, or a part of it in its own forward pass, such as forces; what
 Paddle's `jit.load` gives, which keeps no graph in evaluation mode, and what `torch.jit.freeze()`, a quantization or
-another library's `compile()` makes of a model; those of ultralytics, which predict in inference mode; those of which
+another library's `compile()`, or poptorch, makes of a model; those of ultralytics, which predict in inference mode; those of which
 nothing is known and whose output PyTorch's `numpy()` reads as it is, which raises where there is a graph. Networks of
 which nothing is known in a file that imports another framework, such as MXNet, Jittor or DyNet. Loops whose output is
 given to a module in training mode, by a method that cannot be looked into: it may train. The only forward pass of a
