@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.checkpoints.wrappings import bindings_of, passed_to, returned_by, takes_out
+from mllint.semantic.checkpoints.wrappings import bindings_of, parts_returned, passed_to, returned_by, takes_out
 from mllint.semantic.events.places import itself_of
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.syntax.shape import part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -67,10 +66,7 @@ def _before(binding: Binding) -> list[tuple["Model", cst.BaseExpression]]:
         return []
     if not binding.path:
         return [(home, value)]
-    if not isinstance(value, cst.Call):
-        return []
-    parts = [(model, part_at(node, binding.path)) for model, node in returned_by(home.value(value.func))]
-    return [(model, part) for model, part in parts if part is not None]
+    return parts_returned(home.value(value.func), binding.path) if isinstance(value, cst.Call) else []
 
 
 def journey_of(model: "Model", node: cst.BaseExpression) -> Journey:

@@ -16,7 +16,7 @@ from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, pas
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Value
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -139,8 +139,8 @@ def _ways_to(binding: Binding, seen: tuple[int, ...]) -> list[Value | None]:
     if wrappers_of(value) is None and len(seen) <= MAX_STEPS:
         if isinstance(bound, (cst.Name, cst.Attribute)) and not binding.path:
             return ways(home, bound, seen)
-        if isinstance(bound, cst.Call) and not binding.path:
-            returned = returned_by(home.value(bound.func))
+        if isinstance(bound, cst.Call):
+            returned = parts_returned(home.value(bound.func), binding.path)
             return [item for model, node in returned for item in ways(model, node, seen)] or [value]
         if isinstance(binding.node, cst.Param):
             return [item for caller, node in passed_to(binding) for item in ways(caller, node, seen)] or [value]
@@ -153,6 +153,13 @@ def returned_by(callee: Value | None) -> list[tuple["Model", cst.BaseExpression]
         return []
     info = callee.definition
     return [(info.model, statement.value) for statement in info.scope.returns if statement.value is not None]
+
+
+def parts_returned(callee: Value | None, path: tuple[int | None, ...]) -> list[tuple["Model", cst.BaseExpression]]:
+    """What a name is bound to that takes a part of what a function of the project returns: ``net, start = build()``."""
+    returned = returned_by(callee)
+    parts = [(model, part_at(node, path)) for model, node in returned] if path else returned
+    return [(model, part) for model, part in parts if part is not None]
 
 
 def passed_to(parameter: Binding) -> list[tuple["Model", cst.BaseExpression]]:

@@ -22,14 +22,30 @@ def is_named(model: "Model", function: cst.FunctionDef, above: tuple[cst.CSTNode
 
     ``above`` are the functions that are asked for already.
     """
-    word = function.name.value
-    names = (name for name in model.names_by_word.get(word, ()) if name is not function.name)
+    word, is_method = function.name.value, model.function_info(function).owner is not None
+    names = (
+        name
+        for name in model.names_by_word.get(word, ())
+        if name is not function.name and _may_name(model, name, is_method=is_method)
+    )
     homes = {outermost_function(model, name) for name in names} - {function, *above}
     return (
         None in homes
         or (model.project is not None and bool(model.project.importers(model.path, word)))
         or any(home is not None and is_named(model, home, (function, *above)) for home in homes)
     )
+
+
+def _may_name(model: "Model", name: cst.Name, *, is_method: bool) -> bool:
+    """Whether a word may stand for a function: of a method as an attribute, of another one as what is read by it.
+
+    ``from torch import save as write`` and ``save(path=path)`` say nothing of functions that are called like this.
+    """
+    parent = model.tree.parent(name)
+    if isinstance(parent, cst.Attribute) and parent.attr is name:
+        return is_method
+    is_read = not isinstance(parent, (cst.ImportAlias, cst.Param, cst.AssignTarget))
+    return not is_method and is_read and not (isinstance(parent, cst.Arg) and parent.keyword is name)
 
 
 def is_said_once(model: "Model", function: cst.FunctionDef) -> bool:
