@@ -10,7 +10,7 @@ from mllint.semantic.checkpoints.contents import Record
 from mllint.semantic.checkpoints.never_given import is_never_given
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test, verdicts
-from mllint.semantic.names.in_use import is_idle
+from mllint.semantic.names.in_use import is_idle, is_named, outermost_function
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
@@ -40,11 +40,21 @@ def is_guarded(load: "Load") -> bool:
 
 
 def is_unreached(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether nobody calls the function in which something is loaded, or not so that it would be.
+    """Whether nobody calls the function in which something is loaded, and others load in its place, or nobody does so
+    that it would be.
 
     That takes long to tell: it is for what is surely wrong.
     """
-    return is_idle(model, node) or is_never_given(model, node)
+    return (is_idle(model, node) and _is_loaded_elsewhere(model, node)) or is_never_given(model, node)
+
+
+def _is_loaded_elsewhere(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether another function of the file, that something names, loads a state, or a file around reads one."""
+    own = outermost_function(model, node)
+    homes = {outermost_function(model, call) for word in LOADING for call in model.calls_by_word.get(word, ())}
+    if any(home is None or is_named(model, home) for home in homes - {own}):
+        return True
+    return any(word in other.calls_by_word for other in model.surroundings.models[1:] for word in ("load", *LOADING))
 
 
 def _is_caught(load: "Load") -> bool:
