@@ -3,8 +3,8 @@
 Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and ``setup.py``
 (``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, and conda's
 ``environment.yml``, ``environment-gpu.yml`` and the like, at the root of the project; the first that names the
-framework decides. These files only refine what the rules say, so one
-that cannot be read or understood counts as one that says nothing.
+framework decides. These files only refine what the rules say, so one that cannot be read or understood counts as one
+that says nothing.
 """
 
 import codecs

@@ -336,13 +336,13 @@ def has_one_round(loop: cst.For) -> bool:
     )
 
 
-def has_few_rounds(loop: cst.For, most: int) -> bool:
-    """Whether a loop is left after a known number of rounds, not more than ``most``: ``if step == 5: break``."""
+def has_few_rounds(loop: cst.For, few: int) -> bool:
+    """Whether a loop is left when the number of its round has reached one below ``few``: ``if step == 5: break``."""
     branches = [line for line in loop.body.body if isinstance(line, cst.If)]
     return any(
         isinstance(last_statement(branch.body), cst.Break)
         and (compared := _counted(branch, loop)) is not None
-        and compared[1] < most
+        and compared[1] < few
         and issubclass(compared[0], (cst.GreaterThan, cst.GreaterThanEqual, cst.Equal))
         for branch in branches
     )

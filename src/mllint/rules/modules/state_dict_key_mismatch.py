@@ -115,16 +115,13 @@ from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.contents import Absent, Record
 from mllint.semantic.checkpoints.given_back import is_given_back
 from mllint.semantic.checkpoints.handling import is_unreached
-from mllint.semantic.checkpoints.loads import Load, load_of
-from mllint.semantic.checkpoints.mistaken import taken_for_module
-from mllint.semantic.checkpoints.never_written import never_written
+from mllint.semantic.checkpoints.loads import Load, is_optimizer_of_paddle, load_of
+from mllint.semantic.checkpoints.misread import misread
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
-from mllint.semantic.checkpoints.read_again import read_again
 from mllint.semantic.checkpoints.saved_twice import saved_twice
-from mllint.semantic.checkpoints.unpacked import unpacked
-from mllint.semantic.checkpoints.wording import words, words_of_absent, words_of_path, words_of_unpacking, words_of_use
+from mllint.semantic.checkpoints.wording import words, words_of_saved_twice
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.values import Module, StateDict, is_object
+from mllint.semantic.values import Module, StateDict
 from mllint.syntax.shape import string_literal, subscript_index
 
 rule = Rule(
@@ -136,7 +133,6 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
-_LONGEST = 50
 # Other names of `set_state_dict` that layers of Paddle have, and optimizers have not.
 _OF_LAYERS = frozenset({"set_dict", "load_dict"})
 
@@ -151,7 +147,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if isinstance(value, StateDict):
         yield Finding(call, f"a state dict has no `{method.value}`", "call it on the module")
         return
-    if method.value in _OF_LAYERS and _is_optimizer(call.func.value, context):
+    if method.value in _OF_LAYERS and is_optimizer_of_paddle(context.model, call.func.value):
         fix = partial(_under_name, method, "set_state_dict")
         yield Finding(call, f"an optimizer has no `{method.value}`", "write `set_state_dict`", fix=fix)
         return
@@ -163,42 +159,20 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     yield Finding(call, message, help_ or rule.help, fix=lambda: _fix(load, problem))
 
 
-def _is_optimizer(node: cst.BaseExpression, context: Context) -> bool:
-    """Whether something surely is an optimizer of Paddle 2; those of `fluid` have the names of layers' methods."""
-    bound = [context.model.binding_value(binding) for binding in context.model.reaching(node)]
-    values = bound or [context.value(node)]
-    return all(is_object(value, "optimizer") and value.name.startswith("paddle.optimizer.") for value in values)
-
-
 @rule.on_call("torch.load", "paddle.load")
 def check_read(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a call that reads a dict, as the code saves it, where what is read is used as a module, or unpacked."""
     if not is_test_code(context.model):
-        found = (finding for finding in _of_read(call, context) if not is_unreached(context.model, finding.node))
-        yield from found
-
-
-def _of_read(call: cst.Call, context: Context) -> Iterator[Finding]:
-    mistaken = taken_for_module(context.model, call)
-    if mistaken is not None:
-        yield Finding(call, *words_of_use(context.model, mistaken))
-    shared = unpacked(context.model, call)
-    if shared is not None:
-        yield Finding(call, *words_of_unpacking(context.model, shared))
-    again = read_again(context.model, call)
-    if again is not None:
-        yield Finding(call, *words_of_path(context.model, again))
-    for item, absent, saved in never_written(context.model, call):
-        yield Finding(item, *words_of_absent(context.model, absent, saved))
+        for node, said in misread(context.model, call):
+            yield Finding(node, *said)
 
 
 @rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
 def check_saved(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a state that is saved under the key of an optimizer beside the same one under its own."""
-    for state in saved_twice(context.model, call):
-        owner = f"`{state.path}`" if len(state.path + state.key) < _LONGEST else "something else"
-        message = f"the state of {owner} is saved again under `{state.key}`"
-        yield Finding(state.node, message, f"save the state of what `{state.key}` is to be loaded into")
+    if not is_test_code(context.model):
+        for state in saved_twice(context.model, call):
+            yield Finding(state.node, *words_of_saved_twice(state))
 
 
 @rule.on_method("state_dict")

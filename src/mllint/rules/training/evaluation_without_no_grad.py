@@ -106,7 +106,7 @@ what the model is given of a batch and something else, as an attack does.
 - [paddle.no_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/no_grad_en.html)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -124,12 +124,11 @@ from mllint.semantic.training.evaluation import (
 )
 from mllint.semantic.training.left_over import is_left_over
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
-from mllint.semantic.training.wanted_gradients import failed_without, wants_no_gradients
+from mllint.semantic.training.wanted_gradients import failed_without, switches_off_itself, wants_no_gradients
 from mllint.syntax.shape import has_few_rounds
 
-_NO_GRAD_SINCE = (0, 4)
-"""The version of PyTorch from which on ``no_grad()`` takes the place of volatile variables."""
 _FEW = 20
+"""A loop that is left after so few batches takes a look: each graph is gone with its round."""
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 
 rule = Rule(
@@ -145,54 +144,52 @@ rule = Rule(
 @rule.on(cst.For)
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
-    # In a test: a few samples, gone with it.
-    if not (is_test_code(context.model) or _is_too_old(context)) and may_evaluate(context.model, loop):
+    if _is_asked(context) and may_evaluate(context.model, loop) and not has_few_rounds(loop, _FEW):
         yield from _of_loop(loop, context)
 
 
 @rule.on(cst.While, mentions=("eval",))
 def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
     """Report the loop that goes on with a model in evaluation mode until something is done."""
-    if not (is_test_code(context.model) or _is_too_old(context)) and may_evaluate_until_done(context.model, loop):
+    if _is_asked(context) and may_evaluate_until_done(context.model, loop):
         yield from _of_loop(loop, context)
-
-
-def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
-    model = context.model
-    if isinstance(loop, cst.For) and has_few_rounds(loop, _FEW):
-        return  # a look at the model: each graph is gone with its round
-    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
-        return
-    if trains_too(model, loop):
-        yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
-        return
-    if is_fed_out_of_sight(model, loop):
-        # That may be an attack on another model, which needs gradients.
-        yield Finding(loop, help=f"put the calls of the model under `with {_framework(context)}.no_grad():`")
-        return
-    yield Finding(loop, help=_help(context, loop, "the loop"), fix=lambda: _fix(loop, context))
 
 
 @rule.on(cst.FunctionDef, mentions=("eval",))
 def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
-    if is_test_code(context.model) or is_in_test_of_tests(context.model, function) or _is_too_old(context):
-        return
-    for call in evaluations_recorded(context.model, function):
-        if _is_let_be(call, context):
-            continue
-        yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
+    if _is_asked(context) and not is_in_test_of_tests(context.model, function):
+        yield from _of_calls(evaluations_recorded(context.model, function), context)
 
 
 @rule.on_method("eval")
 def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
-    if is_test_code(context.model) or is_in_test_of_tests(context.model, switch) or _is_too_old(context):
+    if _is_asked(context) and not is_in_test_of_tests(context.model, switch):
+        yield from _of_calls(inferences_recorded(context.model, switch), context)
+
+
+def _is_asked(context: Context) -> bool:
+    """Not in a test, where a few samples are gone with it, nor where `eval()` is all that there is."""
+    return not is_test_code(context.model) and not switches_off_itself(context.model, context.torch_version)
+
+
+def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
+    model = context.model
+    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
         return
-    for call in inferences_recorded(context.model, switch):
-        if _is_let_be(call, context):
-            continue
-        yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
+    if trains_too(model, loop):
+        yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
+    elif is_fed_out_of_sight(model, loop):  # perhaps an attack on another model, which needs gradients
+        yield Finding(loop, help=f"put the calls of the model under `with {_framework(context)}.no_grad():`")
+    else:
+        yield Finding(loop, help=_help(context, loop, "the loop"), fix=lambda: _fix(loop, context))
+
+
+def _of_calls(calls: Iterable[cst.Call], context: Context) -> Iterator[Finding]:
+    for call in calls:
+        if not _is_let_be(call, context):
+            yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
 
 
 def _is_let_be(node: cst.CSTNode, context: Context) -> bool:
@@ -206,16 +203,6 @@ def _help(context: Context, node: cst.CSTNode, what: str) -> str:
     evaluates_only = function is not None and wants_no_gradients(context.model, function)
     decorated = f"put `@{framework}.no_grad()` on the function, or {what}" if evaluates_only else f"put {what}"
     return f"{decorated} under `with {framework}.no_grad():`"
-
-
-def _is_too_old(context: Context) -> bool:
-    """Whether it is written for a PyTorch without ``no_grad()``, or a Paddle whose ``eval()`` switches gradients off.
-
-    Up to Paddle 1.8 that is what it does: ``eval_mode()`` of ``fluid/dygraph/tracer.py``, read in 1.8.5.
-    """
-    if context.model.imports("paddle.fluid"):
-        return True
-    return context.torch_version is not None and context.torch_version < _NO_GRAD_SINCE
 
 
 def _framework(context: Context) -> str:

@@ -14,6 +14,7 @@
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
 ``of_class``       what the code saves of a class of networks, where no more than a name tells which file is read
+``misread``        what is surely wrong with a call that reads a file
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
 ``never_given``    lines that are reached only with what no call gives

@@ -58,8 +58,9 @@ def left_in_file(model: "Model", call: cst.Call) -> Left | None:
         return None
     for key, name in _left_unread(_written(load, item, content), read).items():
         path = None if _is_mentioned(model, key) else _at_hand(load, name)
-        if path is not None and _goes_on(load, item, loads, name) and not _LEFT_OUT.search(model.source.text):
-            return Left(key, path, item.value)
+        is_meant = _LEFT_OUT.search(model.source.text) is not None
+        if path is not None and not is_meant and _goes_on(load, item, loads, name):
+            return None if _trains_no_more(load) else Left(key, path, item.value)
     return None
 
 
@@ -189,8 +190,6 @@ def _is_bound(model: "Model", name: str) -> bool:
 
 def _goes_on(load: Load, item: cst.Subscript, loads: list[Load], name: str) -> bool:
     """Whether training surely goes on from the file."""
-    if _trains_no_more(load):
-        return False
     if any(_is_of_training(other) for other in loads) or _takes_in_vain(load, name):
         return True
     model, counters = load.model, other_entries(load.model, item) & COUNTERS

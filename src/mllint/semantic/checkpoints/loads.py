@@ -26,6 +26,7 @@ from mllint.semantic.values import (
     Object,
     Symbol,
     Value,
+    is_object,
     own_method,
 )
 from mllint.syntax.shape import argument, constant, dotted_path, is_super_call, last_word
@@ -177,3 +178,10 @@ def is_read_back(model: "Model", node: cst.BaseExpression) -> bool:
         if any(last_word(target) == name for target in (*targets, *several)):
             return True
     return False
+
+
+def is_optimizer_of_paddle(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something surely is an optimizer of Paddle 2; those of ``fluid`` have the names of layers' methods."""
+    bound = [model.binding_value(binding) for binding in model.reaching(node)]
+    values = bound or [model.value(node)]
+    return all(is_object(value, "optimizer") and value.name.startswith("paddle.optimizer.") for value in values)

@@ -8,6 +8,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
 from mllint.semantic.checkpoints.read_again import ReadAgain
+from mllint.semantic.checkpoints.saved_twice import SavedTwice
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.unpacked import Unpacked
 from mllint.semantic.values import Object, Value
@@ -84,6 +85,14 @@ def words_of_path(model: "Model", found: ReadAgain) -> tuple[str, str]:
     place, kind = found.saved.place.seen_from(model), "the state dict itself" if found.is_state else "no path"
     message = f"`{found.key}` is no path: {place} saves {kind} there"
     return message if len(message) <= LONGEST else f"this is no path: {place} saves {kind} there", "load it as it is"
+
+
+def words_of_saved_twice(found: SavedTwice) -> tuple[str, str]:
+    """The same about a state that is saved again under the key of an optimizer."""
+    message = f"the state of `{found.path}` is saved again under `{found.key}`"
+    if len(message) > LONGEST:
+        message = f"this state is saved under another key as well as under `{found.key}`"
+    return message, f"save the state of what `{found.key}` is to be loaded into"
 
 
 def words_of_unpacking(model: "Model", found: Unpacked) -> tuple[str, str]:

@@ -17,23 +17,28 @@ def outermost_function(model: "Model", node: cst.CSTNode) -> cst.FunctionDef | N
     return around[-1] if around else None
 
 
-def is_named(model: "Model", function: cst.FunctionDef, above: tuple[cst.CSTNode, ...] = ()) -> bool:
-    """Whether a file names a function outside of any, or in one that is named itself, or one that imports it does.
+def is_named(model: "Model", function: cst.FunctionDef) -> bool:
+    """Whether a file names a function outside of any, or in one that is named itself, or one that imports it does."""
+    pending = [function]
+    for reached in pending:  # which grows
+        if model.project is not None and model.project.importers(model.path, reached.name.value):
+            return True
+        homes = _named_in(model, reached)
+        if None in homes:
+            return True
+        pending += [home for home in homes if home is not None and home not in pending]
+    return False
 
-    ``above`` are the functions that are asked for already.
-    """
-    word, is_method = function.name.value, model.function_info(function).owner is not None
+
+def _named_in(model: "Model", function: cst.FunctionDef) -> "list[cst.FunctionDef | None]":
+    """The outermost functions of a file that name one, in document order; ``None`` for what stands outside of any."""
+    is_method = model.function_info(function).owner is not None
     names = (
         name
-        for name in model.names_by_word.get(word, ())
+        for name in model.names_by_word.get(function.name.value, ())
         if name is not function.name and _may_name(model, name, is_method=is_method)
     )
-    homes = {outermost_function(model, name) for name in names} - {function, *above}
-    return (
-        None in homes
-        or (model.project is not None and bool(model.project.importers(model.path, word)))
-        or any(home is not None and is_named(model, home, (function, *above)) for home in homes)
-    )
+    return list(dict.fromkeys(outermost_function(model, name) for name in names))
 
 
 def _may_name(model: "Model", name: cst.Name, *, is_method: bool) -> bool:
@@ -48,23 +53,28 @@ def _may_name(model: "Model", name: cst.Name, *, is_method: bool) -> bool:
     return not is_method and is_read and not (isinstance(parent, cst.Arg) and parent.keyword is name)
 
 
-def is_said_once(model: "Model", function: cst.FunctionDef) -> bool:
-    """Whether a file has the name of a function nowhere else, also not in a text such as those of ``__all__``."""
-    word = re.escape(function.name.value)
-    return len(re.findall(rf"\b{word}\b", _COMMENT.sub("", model.source.text))) == 1
-
-
-def is_idle(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a place stands in a function that nothing names, no notebook either, beside others that something does.
+def is_never_named(model: "Model", function: cst.FunctionDef) -> bool:
+    """Whether nothing says the name of a function of a file again: no text in it, such as those of ``__all__``, no file
+    that imports it, no attribute of that name, and no notebook.
 
     No method: those are called by names that nobody writes, by a trainer, or by a class above.
     """
-    function, project = outermost_function(model, node), model.project
-    if function is None or project is None or function.decorators or model.function_info(function).owner is not None:
+    project, word = model.project, function.name.value
+    if project is None or function.decorators or model.function_info(function).owner is not None:
         return False
-    if is_named(model, function) or not is_said_once(model, function):
+    if len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > 1:
         return False
-    if project.mentions(model.path).are_in_a_notebook(function.name.value):
+    if project.importers(model.path, word):
+        return False
+    mentions = project.mentions(model.path)
+    is_read = mentions.readers(word, frozenset(), project.disk.real(str(model.path))) != ()
+    return not is_read and not mentions.are_in_a_notebook(word)
+
+
+def is_idle(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place stands in a function that nothing names, beside others of the file that something does."""
+    function = outermost_function(model, node)
+    if function is None or not is_never_named(model, function):
         return False
     others = (line for line in model.tree.module.body if isinstance(line, cst.FunctionDef) and line is not function)
     return any(is_named(model, other) for other in others)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.in_use import is_named, is_said_once, outermost_function
+from mllint.semantic.names.in_use import is_named, is_never_named, outermost_function
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -17,21 +17,9 @@ def is_left_over(model: "Model", node: cst.CSTNode) -> bool:
     file that imports this one, switches a model to evaluation mode: that is what the project evaluates with.
     """
     project, function = model.project, outermost_function(model, node)
-    if project is None or function is None or function.decorators or model.function_info(function).owner is not None:
+    if project is None or function is None or not is_never_named(model, function):
         return False
-    word = function.name.value
-    if not is_said_once(model, function):
-        return False
-    return _evaluates_elsewhere(model, project, function) and not _is_named_elsewhere(model, project, word)
-
-
-def _is_named_elsewhere(model: "Model", project: "Project", word: str) -> bool:
-    """Whether another file may use a function: it imports its file, has an attribute so named, or is a notebook."""
-    if project.importers(model.path, word):
-        return True
-    home = project.disk.real(str(model.path))
-    mentions = project.mentions(model.path)
-    return mentions.readers(word, frozenset(), home) != () or mentions.are_in_a_notebook(word)
+    return _evaluates_elsewhere(model, project, function)
 
 
 def _evaluates_elsewhere(model: "Model", project: "Project", function: cst.FunctionDef) -> bool:

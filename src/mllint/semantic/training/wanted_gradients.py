@@ -19,6 +19,9 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_NO_GRAD_SINCE = (0, 4)
+"""The version of PyTorch from which on ``no_grad()`` takes the place of volatile variables."""
+
 GRADIENT_WORDS = frozenset({
     "grad", "backward", "requires_grad", "requires_grad_", "enable_grad", "retain_grad", "stop_gradient",
     "jacobian", "hessian", "jvp", "vjp", "register_hook", "register_backward_hook", "set_grad_enabled",
@@ -156,6 +159,15 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
     return not any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body)) and not any(
         says_gradients(info.node.body, _COMPUTING_WORDS) for info in called
     )
+
+
+def switches_off_itself(model: "Model", torch: tuple[int, int] | None) -> bool:
+    """Whether it is written for a PyTorch without ``no_grad()``, or a Paddle whose ``eval()`` switches gradients off.
+
+    ``torch`` is the version that the project is to run with; ``None``: the newest. Up to Paddle 1.8 that is what
+    ``eval()`` does: ``eval_mode()`` of ``fluid/dygraph/tracer.py``, read in 1.8.5.
+    """
+    return model.imports("paddle.fluid") or (torch is not None and torch < _NO_GRAD_SINCE)
 
 
 def failed_without(model: "Model", node: cst.CSTNode) -> bool:
