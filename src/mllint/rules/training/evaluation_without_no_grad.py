@@ -33,10 +33,9 @@ with a batch size that would fit, and what is collected from the outputs keeps t
 ```python
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 
-def evaluate(network: nn.Module, loader: DataLoader) -> float:
+def evaluate(network: nn.Module, loader) -> float:
     network.eval()
     correct = 0
     for inputs, labels in loader:
@@ -49,11 +48,10 @@ def evaluate(network: nn.Module, loader: DataLoader) -> float:
 ```python
 import torch
 from torch import nn
-from torch.utils.data import DataLoader
 
 
 @torch.no_grad()
-def evaluate(network: nn.Module, loader: DataLoader) -> float:
+def evaluate(network: nn.Module, loader) -> float:
     network.eval()
     correct = 0
     for inputs, labels in loader:
@@ -207,14 +205,12 @@ def _help(context: Context, node: cst.CSTNode, what: str) -> str:
 
 def _framework(context: Context) -> str:
     """What the help speaks of; packages that work with torch are imported beside Paddle, too, for their tokenizers."""
-    model = context.model
-    is_paddle = model.imports("paddle") and not model.imports("torch")
-    return model.framework or ("paddle" if is_paddle else "torch")
+    is_paddle = context.model.imports("paddle") and not context.model.imports("torch")
+    return context.model.framework or ("paddle" if is_paddle else "torch")
 
 
 def _fix(loop: cst.For | cst.While, context: Context) -> NodeFix | None:
-    function = context.model.enclosing_function(loop)
-    framework = context.model.framework
+    function, framework = context.model.enclosing_function(loop), context.model.framework
     if function is None or framework is None or not wants_no_gradients(context.model, function):
         return None
     name, edit = context.need_import(framework)
