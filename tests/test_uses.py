@@ -5,6 +5,7 @@ import pytest
 
 from mllint.semantic.expressions.truth import compared_to_bool, is_tested
 from mllint.semantic.model import Model
+from mllint.semantic.names.in_use import is_named
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.syntax.parse import parse
 from mllint.syntax.source import Source
@@ -126,3 +127,48 @@ def test_tests_in_a_loop_hold_before_themselves() -> None:
     (assigned,) = model.tree.by_type[cst.Assign]
     (binding,) = bound_by(model, assigned)
     assert len(list(uses(model, binding))) == 4
+
+
+NAMED = """\
+from files import save as write
+
+
+def save(path):
+    helper(save=path)
+
+
+def helper(**given):
+    return given
+
+
+def used():
+    helper()
+
+
+class Keeper:
+    def load(self):
+        return load
+
+
+used()
+"""
+
+
+@pytest.mark.parametrize(("name", "expected"), [("save", False), ("used", True), ("helper", True), ("load", False)])
+def test_functions_that_are_named(name: str, expected: bool) -> None:
+    """An import under another name, a keyword and, of a method, a plain name say nothing of a function."""
+    assert is_named(*_function(NAMED, name)) is expected
+
+
+def test_functions_that_name_each_other_are_asked_for_once_each() -> None:
+    """As many ways lead through forty functions that all name each other as nobody lives to count."""
+    names = [f"f{number}" for number in range(40)]
+    text = "".join(f"def {name}():\n    return {', '.join(names)}\n\n\n" for name in names)
+    assert not is_named(*_function(text, "f0"))
+    assert is_named(*_function(text + "f39()\n", "f0"))
+
+
+def _function(text: str, name: str) -> tuple[Model, cst.FunctionDef]:
+    model = _model(text)
+    found = [node for node in model.tree.by_type[cst.FunctionDef] if node.name.value == name]
+    return model, found[0]
