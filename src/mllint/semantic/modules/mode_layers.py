@@ -49,11 +49,15 @@ _NORMALIZING_FIRST = (
 _LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
 
 
-def depends_on_mode(value: Value | None, *models: "Model", switched: bool = False) -> bool | None:
+def depends_on_mode(
+    value: Value | None, *models: "Model", switched: bool = False, if_asked: bool | None = None
+) -> bool | None:
     """Whether a module has dropout or batch normalization, or asks for its mode; ``None``: that is not known.
 
     It may be made in one of these files. ``switched``: it was put to training mode, so that also those parts count
-    which are in evaluation mode until then, because a library has loaded them.
+    which are in evaluation mode until then, because a library has loaded them. ``if_asked`` is the answer where its
+    class does one thing in the one mode and another in the other: who computes something in training mode may want what
+    it does there, but nobody trains what it does in evaluation mode.
     """
     if isinstance(value, Function):  # ``network.forward(x)``
         value = value.receiver
@@ -61,10 +65,10 @@ def depends_on_mode(value: Value | None, *models: "Model", switched: bool = Fals
         return None
     if value.definition is not None:
         making = next((model for model in models if id(value.call) in model.tree.parents), None)
-        known = _class_depends(Making(value.definition, value.call, making), switched=switched)
+        known = _class_depends(Making(value.definition, value.call, making), switched, if_asked)
         return True if known is None and _is_given_depending(value.definition, value.call, models) else known
     if value.others:
-        several = [depends_on_mode(other, *models, switched=switched) for other in value.others]
+        several = [depends_on_mode(other, *models, switched=switched, if_asked=if_asked) for other in value.others]
         return True if True in several else _all_agree(several)
     if value.name is None:
         return None if value.call is None else _made_depends(value.call, models, switched=switched)
@@ -216,10 +220,10 @@ class _Parts(msgspec.Struct):
     others: list[_Maker] = []
 
 
-def _class_depends(making: Making, *, switched: bool) -> bool | None:
+def _class_depends(making: Making, switched: bool, if_asked: bool | None) -> bool | None:
     """Whether a class, or one of the classes and functions that make its parts, has such a layer.
 
-    Where one of them asks for the mode itself, nobody can tell which one is right for what.
+    Where one of them asks for the mode itself, nobody can tell which one is right for what: ``if_asked`` is the answer.
     """
     # Of each class and function the calls that it was looked at for, with those around them; none: for any.
     seen: dict[int, set[tuple[int, ...]]] = {}
@@ -237,7 +241,7 @@ def _class_depends(making: Making, *, switched: bool) -> bool | None:
             return depends or None
         for found in _made_by(current, making):
             if found.is_asked:
-                return None
+                return if_asked
             depends = depends or found.depends or (switched and found.depends_when_switched)
             is_closed = is_closed and found.is_closed
             pending += found.others

@@ -13,7 +13,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.modules.weights import have_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.values import Function, Module, Value
+from mllint.semantic.values import Function, Method, Module, Value
 from mllint.syntax.shape import part_at, string_literal
 
 if TYPE_CHECKING:
@@ -61,9 +61,15 @@ def is_loss(forward: Event) -> bool:
 
 
 def is_out_of_sight(forward: Event) -> bool:
-    """Whether nothing is known of what a forward pass calls but that it may be a module: a setting picks its class."""
+    """Whether nothing is known of what a forward pass calls but that it may be a module: a setting picks its class.
+
+    So it is of a class that leaves its ``forward`` open: what derives from it says what it is made of.
+    """
     value = module_called(forward)
-    return value is None or (isinstance(value, Module) and value.is_only_some)
+    if not isinstance(value, Module):
+        return value is None or isinstance(value, Method)
+    open_forward = None if value.definition is None else value.definition.method("forward")
+    return value.is_only_some or (open_forward is not None and open_forward.is_left_open)
 
 
 def made(forward: Event) -> list[Value | None]:

@@ -324,7 +324,7 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
     if (
         rounds_of(loop) == 1
         or is_made_in(loop, switch, module)
-        or all(mode_matters(event) is False for event in inside)
+        or not any(mode_matters(event, run, if_asked=True) for event in inside)
     ):
         return None
     paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))
@@ -421,17 +421,18 @@ def keeps_its_output(forward: Event) -> bool:
     return is_statement and (not isinstance(value, Module) or value.is_only_some)
 
 
-def mode_matters(forward: Event, run: Run | None = None) -> bool | None:
+def mode_matters(forward: Event, run: Run | None = None, *, if_asked: bool | None = None) -> bool | None:
     """Whether the mode makes a difference to the module that is called; ``None``: not known.
 
     In a run that has put it to training mode, what libraries have loaded into it counts, too; and who switches a module
-    of a class that is out of sight, here or elsewhere in the run, takes the mode to matter.
+    of a class that is out of sight, here or elsewhere in the run, takes the mode to matter. ``if_asked`` is the answer
+    where the class asks for its mode, to do another thing then.
     """
-    matters = _matters(forward, switched=False)
+    matters = _matters(forward, switched=False, if_asked=if_asked)
     if matters is True or run is None or forward.thing is None:
         return matters
     if is_switched_to_training(run, forward.thing, forward):
-        matters = _matters(forward, switched=True)
+        matters = _matters(forward, switched=True, if_asked=if_asked)
     is_taken_to = matters is None and is_out_of_sight(forward) and _is_switched_elsewhere(run, forward.thing, forward)
     return True if is_taken_to else matters
 
@@ -442,16 +443,17 @@ def _is_switched_elsewhere(run: Run, module: Thing, forward: Event) -> bool:
     return is_switched and modes_before(run, module, forward) != {EVAL}
 
 
-def _matters(forward: Event, *, switched: bool) -> bool | None:
+def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool | None:
     if not isinstance(forward.node, cst.Call):
         return None
     value, models = module_called(forward), [frame.model for frame in forward.frame.led_by()]
-    matters = depends_on_mode(value, *models, switched=switched)
+    depends = partial(depends_on_mode, switched=switched, if_asked=if_asked)
+    matters = depends(value, *models)
     if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
         return matters  # without its head a model may be another
     if matters is None:
         ways = (*made(forward), *made_elsewhere(forward))
-        answers = {depends_on_mode(way, *models, switched=switched) for way in ways}
+        answers = {depends(way, *models) for way in ways}
         return True if True in answers else False if False in answers else None
     return matters
 
