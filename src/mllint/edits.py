@@ -101,10 +101,13 @@ def wrap(node: cst.CSTNode, before: str, after: str) -> tuple[NodeEdit, NodeEdit
     return insert_before(node, before), insert_after(node, after)
 
 
-def give_to(value: cst.BaseExpression, callee: str) -> tuple[NodeEdit, ...]:
-    """Give a value to what is called instead: an empty list or dict is nothing to give."""
+def give_to(value: cst.BaseExpression, callee: str, *, is_container: bool) -> tuple[NodeEdit, ...]:
+    """Give a value to what is called instead: an empty list or dict is nothing to give.
+
+    ``is_container``: a call in its place makes a container itself, as ``dict()`` does, and no function of somebody.
+    """
     is_empty_display = isinstance(value, (cst.List, cst.Dict)) and not value.elements
-    if is_empty_display or (isinstance(value, cst.Call) and not value.args):
+    if is_empty_display or (is_container and isinstance(value, cst.Call) and not value.args):
         return (replace(value, f"{callee}()"),)
     is_bare = isinstance(value, cst.Tuple) and not value.lpar
     return wrap(value, f"{callee}((", "))") if is_bare else wrap(value, f"{callee}(", ")")

@@ -81,7 +81,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, give_to, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.containers import Container
-from mllint.semantic.modules.contents import Contents
+from mllint.semantic.modules.contents import Contents, is_display
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, followed, unpacks_into_attributes
 
@@ -188,5 +188,6 @@ def _wrapped(
         return None
     name, imported = context.need_import(package)
     trust = Applicability.SAFE if contents.has_plain_keys or not contents.is_keyed else Applicability.UNSAFE
-    edits = (*([imported] if imported else ()), *give_to(value, f"{name}.{wrapper}"))
+    given = give_to(value, f"{name}.{wrapper}", is_container=is_display(context.model, value))
+    edits = (*([imported] if imported else ()), *given)
     return NodeFix(f"wrap it in `nn.{wrapper}`", edits, trust)
