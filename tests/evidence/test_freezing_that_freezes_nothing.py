@@ -203,3 +203,13 @@ def test_paddle_tensor_with_a_gradient_cannot_be_changed_in_place(paddle: Any) -
     points.stop_gradient = False
     with pytest.raises(ValueError, match="Leaf"):
         points[0] = 3.0
+
+
+def test_paddle_parameters_hold_the_running_statistics(paddle: Any) -> None:
+    layer = paddle.nn.BatchNorm2D(4)
+    trained = [name for name, parameter in layer.named_parameters() if not parameter.stop_gradient]
+    for parameter in layer.parameters():
+        parameter.stop_gradient = False
+    asking = [name for name, parameter in layer.named_parameters() if not parameter.stop_gradient]
+    assert trained == ["weight", "bias"]
+    assert asking == ["weight", "bias", "_mean", "_variance"]

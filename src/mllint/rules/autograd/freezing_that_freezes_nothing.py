@@ -46,8 +46,9 @@ Paddle, unless the project allows a version below 3.2.
 
 Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a loop in Paddle. Unsafe on `self`, where
 layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
-to train: PyTorch raises when none of them is left. Unsafe on what is no parameter in Paddle: a tensor that has a
-gradient from then on cannot be changed in place. No fix is offered for the values of `state_dict()`, and for pairs.
+to train: PyTorch raises when none of them is left. Unsafe in Paddle where it may thaw a layer, whose `parameters()` hold
+the running statistics of batch normalization, too, and on what is no parameter: a tensor that has a gradient from then
+on cannot be changed in place. No fix is offered for the values of `state_dict()`, and for pairs.
 
 ## References
 
@@ -182,7 +183,10 @@ def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> Nod
     edits = [opening, insert_after(target.value, f".parameters():{indent}{name}")]
     if target.attr.value == "requires_grad":
         edits += _as_stop_gradient(statement, target)
-    return NodeFix("set the flag on every parameter", tuple(edits), _trust(target, context))
+    # What batch normalization keeps as statistics is among the parameters, and would ask for gradients as they do.
+    is_freezing = constant(statement.value) is (target.attr.value == "stop_gradient")
+    trust = _trust(target, context) if is_freezing else Applicability.UNSAFE
+    return NodeFix("set the flag on every parameter", tuple(edits), trust)
 
 
 def _trust(target: cst.Attribute, context: Context) -> Applicability:
