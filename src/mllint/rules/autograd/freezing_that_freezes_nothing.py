@@ -46,8 +46,8 @@ Paddle, unless the project allows a version below 3.2.
 
 Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a loop in Paddle. Unsafe on `self`, where
 layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
-to train: PyTorch raises when none of them is left. Unsafe in Paddle where it may thaw a layer, whose `parameters()` hold
-the running statistics of batch normalization, too, and on what is no parameter: a tensor that has a gradient from then
+to train: PyTorch raises when none of them is left. Unsafe in Paddle where it may thaw a layer (its `parameters()` hold
+the running statistics of batch normalization, too), and on what is no parameter: a tensor that has a gradient from then
 on cannot be changed in place. No fix is offered for the values of `state_dict()`, and for pairs.
 
 ## References

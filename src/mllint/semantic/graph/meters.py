@@ -115,7 +115,9 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
         path = collection(target)
         root, _, attribute = (path or "").partition(".")
         is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts) or _grows(target, statement)
-        if root == info.self_name and is_own and any(is_given(model, node, parameter) for node in parts):
+        is_sum = root == info.self_name and is_own and any(is_given(model, node, parameter) for node in parts)
+        # A sum has the graph of its terms only where one is recorded; a list holds them as they are.
+        if is_sum and model.gradients.inside(statement) in ("untouched", "on"):
             return attribute
     for call in model.calls_by_word.get("append", ()):
         if model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:

@@ -55,6 +55,7 @@ from mllint.semantic.training.turns import is_behind_training, is_without_traini
 from mllint.semantic.training.unseen_callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
+    GRAPH_WORDS,
     computes_gradients,
     is_of_volatile,
     may_compute_gradients,
@@ -453,6 +454,9 @@ def _wants_gradients(found: DataRound, words: frozenset[str] = GRADIENT_WORDS) -
     """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
     if any(computes_gradients(forward) for forward in found.forwards):
+        return True
+    function, named = loop.frame.function, loop.frame.model.names_by_word
+    if function is not None and not GRAPH_WORDS.isdisjoint(named) and says_gradients(function.node.body, GRAPH_WORDS):
         return True
     if all(records_graph(forward) is False for forward in found.forwards):
         words -= {"set_grad_enabled"}  # which is what switches them off

@@ -28,6 +28,8 @@ GRADIENT_WORDS = frozenset({
     "register_full_backward_hook", "functional_call",
 })  # fmt: skip
 """Words of code that wants gradients of something."""
+GRAPH_WORDS = frozenset({"grad_fn", "make_dot"})
+"""Words of code that looks at the graph itself: ``torchviz.make_dot(output)`` draws it."""
 _COMPUTING_WORDS = frozenset({"grad", "backward", "enable_grad", "jacobian", "hessian", "jvp", "vjp"})
 _COMPUTING = (("torch", "autograd.grad"), ("autograd", "grad("), ("paddle", "paddle.grad"), ("paddle", "autograd.grad"))
 """What a file imports, and calls, that asks for gradients without ``backward()``."""
