@@ -19,7 +19,7 @@ from mllint.semantic.graph.short_lived import (
     has_few_additions,
     lives_for_a_batch,
 )
-from mllint.semantic.graph.terms import is_spent_term
+from mllint.semantic.graph.terms import addends, is_spent_term
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
@@ -210,7 +210,7 @@ def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
         and not _is_scaled_number(accumulator.model, accumulator.core)
         and (
             accumulator.is_spent_part
-            or is_called_loss(accumulator.core)
+            or any(map(is_called_loss, addends(accumulator.core)))
             or accumulator.comes_back_as_loss
             or is_spent_term(accumulator)
         )

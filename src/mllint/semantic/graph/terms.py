@@ -27,22 +27,34 @@ MAX_STEPS = 40
 def is_spent_term(accumulator: "Accumulator") -> bool:
     """Whether what is added is computed in the loop, and added to others of which the loop spends the sum.
 
-    Nobody adds a constant to a loss: a part that is no number hangs on the graph like the others.
+    Nobody adds a constant to a loss: a part that is no number hangs on the graph like the others. Of what is a sum
+    itself one term is enough.
     """
-    model, core = accumulator.model, accumulator.core
+    return any(_is_spent(accumulator, part) for part in addends(accumulator.core))
+
+
+def addends(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The terms of a sum or difference; of what is none, itself."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return [*addends(node.left), *addends(node.right)]
+    return [node]
+
+
+def _is_spent(accumulator: "Accumulator", part: cst.BaseExpression) -> bool:
+    model = accumulator.model
     losses = [loss for call in model.backward.calls_in(accumulator.loop) if (loss := loss_of(call)) is not None]
-    bindings = without_narrowing(model.reaching(core)) if losses and accumulator.is_in_loop else []
+    bindings = without_narrowing(model.reaching(part)) if losses and accumulator.is_in_loop else []
     if not bindings or not all(
         binding.value is not None and model.tree.is_inside(binding.value, accumulator.loop) for binding in bindings
     ):
         return False
-    return any(_is_term(model, bindings, loss) for loss in losses) or _is_returned_term(accumulator)
+    return any(_is_term(model, bindings, loss) for loss in losses) or _is_returned_term(accumulator, part)
 
 
-def _is_returned_term(accumulator: "Accumulator") -> bool:
+def _is_returned_term(accumulator: "Accumulator", part: cst.BaseExpression) -> bool:
     """Whether a function gave back what is added beside a sum of it and others, which the loop spends."""
-    model, core = accumulator.model, accumulator.core
-    bindings = model.reaching(core) if accumulator.is_in_loop else ()
+    model = accumulator.model
+    bindings = model.reaching(part) if accumulator.is_in_loop else ()
     if len(bindings) != 1 or not bindings[0].path or not model.tree.is_inside(bindings[0].node, accumulator.loop):
         return False
     losses = (loss_of(call) for call in model.backward.calls_in(accumulator.loop))
