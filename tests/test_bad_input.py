@@ -20,6 +20,9 @@ BAD: dict[str, tuple[bytes, int, str]] = {
     "nul": (b"import torch\nx = 1\0\n", 2, "source contains a NUL byte"),
     "undecodable": (b"import torch\n\nname = '\xe9'\n", 3, "byte 0xe9 is not valid utf-8"),
     "unknown_encoding": (b"# coding: klingon\nimport torch\n", 1, "unknown encoding"),
+    "bytes_to_bytes": (b"# coding: base64\nimport torch\n", 1, "base64 is not an encoding of text"),
+    "text_to_text": (b"# coding: rot13\nimport torch\n", 1, "rot13 is not an encoding of text"),
+    "undefined_encoding": (b"# coding: undefined\nimport torch\n", 1, "undefined is not an encoding of text"),
     "false_encoding": (b"\xef\xbb\xbf# coding: latin-1\nimport torch\n", 1, "encoding problem"),
     "tabs_and_spaces": (b"import torch\nif x:\n        y\n\tz\n", 4, "inconsistent use of tabs"),
     "indentation": (b"import torch\n  x = 1\n", 2, "unexpected indent"),
@@ -121,6 +124,15 @@ def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
 def test_what_needs_the_comments_of_a_file_for_a_former_python_is_left_out() -> None:
     Path("cells.py").write_text("import torch\n\nw = torch.zeros(3)\nprint w\n# %%\nw.exp()\n# %%\nw.cos()\n")
     assert [rule for _, rule, _, _ in findings("cells.py")[1]] == ["ML001"]
+
+
+def test_what_to_write_for_a_former_python() -> None:
+    Path("keyword.py").write_text("import torch\nx = torch.zeros(3).cuda(async=True)\n", encoding="utf-8")
+    Path("statement.py").write_text("import torch\nprint torch\n", encoding="utf-8")
+    shown = CliRunner().invoke(cli, ["keyword.py", "statement.py"]).stdout
+    keyword, statement = (line for line in shown.splitlines() if line.startswith("help: "))
+    assert keyword.startswith("help: write `non_blocking=` for `async=`")
+    assert statement.startswith("help: mend the syntax;")
 
 
 def test_a_name_that_became_a_keyword_is_said_so_and_read() -> None:

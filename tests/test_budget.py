@@ -226,6 +226,42 @@ def test_what_is_asked_of_the_model_grows_as_the_file_does(monkeypatch: pytest.M
     assert {name: per_row[name] for name in budget if per_row[name] > budget[name]} == {}
 
 
+ALIKE = """
+class Net{0}(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.fc = nn.Linear(size, size)
+        self.layers = [nn.Linear(size, size) for _ in range(3)]
+
+    def forward(self, x):
+        y = self.fc(x)
+        y.to("cuda")
+        for layer in self.layers:
+            y = layer(y)
+        return y
+"""
+
+
+def test_classes_with_attributes_of_one_name_do_not_go_through_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[str] = Counter()
+    for name in ("parent", "ancestors", "is_below"):
+        real = getattr(Tree, name)
+
+        def call(self: Tree, *arguments: Any, _real: Any = real, _name: str = name) -> Any:
+            asked[_name] += 1
+            return _real(self, *arguments)
+
+        monkeypatch.setattr(Tree, name, call)
+    found = []
+    for count in (20, 80):
+        asked.clear()
+        text = "import torch\nfrom torch import nn\n" + "".join(map(ALIKE.format, range(count)))
+        assert len(engine.lint(text.encode(), "alike.py", select(["ML101", "ML402"], [])).diagnostics) == 2 * count
+        found.append(Counter(asked))
+    small, large = found
+    assert {name: (small[name], large[name]) for name in large if large[name] > 6 * small[name]} == {}
+
+
 def test_the_work_is_the_same_in_every_process() -> None:
     # Python orders a set of texts anew in each process: what goes through one may be lucky in one and not in the next.
     script = (

@@ -89,6 +89,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
     return found
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems take text only")
+@pytest.mark.parametrize("name", [b"bad\xff.py", b"bad\xff/net.py"])
+def test_a_name_that_is_no_text_is_not_remembered_and_the_others_are(folder: Folder, name: bytes) -> None:
+    folder.write("train.py", LIBRARY)
+    folder.write(os.fsdecode(name), "import torch\nx = torch.zeros(3)\nx.cuda()\n")
+    first = folder.run()
+    assert len(folder.linted) == 2
+    assert [item.code for outcome in first for item in outcome.result.diagnostics] == ["ML101"]
+    assert folder.run() == first
+    assert folder.linted == [os.fsdecode(name)]
+
+
 # --- What is not done again -----------------------------------------------------------------------
 
 

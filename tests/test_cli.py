@@ -163,6 +163,7 @@ def test_exit_codes(source: str, options: str, expected: int) -> None:
         ["--config", "a.toml", "--config", "b.toml"],
         ["--no-such-option"],
         ["-", "a.py"],
+        ["--stdin-filename", "b.py", "a.py"],
         ["gone.py"],
         ["gone.py", "gone", "--exit-zero"],
         ["rule", "ML777"],
@@ -567,6 +568,42 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device")
+@pytest.mark.parametrize("arguments", [["a.py"], ["--diff", "a.py"], ["--version"], ["rule", "ML101"]])
+def test_output_that_nobody_can_take_is_said(arguments: list[str]) -> None:
+    write(a=DISCARDED)
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "mllint", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "mllint: error: the output cannot be written: no space left on device"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has another shell")
+@pytest.mark.parametrize(("closed", "expected"), [(">&-", 1), ("2>&-", 1), (">&- 2>&-", 1)])
+def test_closed_streams_leave_the_exit_code(closed: str, expected: int) -> None:
+    write(a=DISCARDED)
+    done = subprocess.run(f"'{sys.executable}' -m mllint a.py {closed}", shell=True, capture_output=True, check=False)
+    assert done.returncode == expected
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_closed_standard_input_is_empty() -> None:
+    done = subprocess.run(
+        f"'{sys.executable}' -m mllint - <&-", shell=True, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_selection_of_nothing_is_said() -> None:
+    write(a=DISCARDED)
+    result = mllint("--select", "", "a.py")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[0] == "mllint: warning: no rule is selected"
+    assert "no rule" not in mllint("--select", "", "-q", "a.py").stderr
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,16 @@ def test_arguments_may_stand_in_a_file() -> None:
     assert mllint("@many.txt", "--output-format", "concise").stdout.count("\n") == 1
 
 
+def test_a_file_without_arguments_does_not_mean_the_folder() -> None:
+    write("b.py", DISCARDED)
+    write("empty.txt", "\n")
+    result = mllint("--fix", "@empty.txt")
+    assert result.exit_code == 2
+    assert "the file with arguments is empty" in result.stderr
+    assert Path("b.py").read_text(encoding="utf-8") == DISCARDED
+    assert mllint("b.py", "@empty.txt").stdout.count("ML101") == 1
+
+
 def test_a_file_of_that_name_can_still_be_checked() -> None:
     write("@a.py", DISCARDED)
     assert mllint("./@a.py").exit_code == 1

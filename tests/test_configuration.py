@@ -387,6 +387,16 @@ def test_the_settings_that_are_shown_are_those_that_hold(folder: Path) -> None:
     assert after.files.exclude == (*before.files.exclude, *before.files.extend_exclude)
 
 
+def test_the_versions_that_the_project_asks_for_are_shown() -> None:
+    write("setup.py", "")
+    write("requirements.txt", "torch>=2.4\n")
+    write("a.py", "")
+    for path in (".", "a.py"):
+        assert 'torch = "2.4"  # what the project asks for' in mllint("--show-settings", path).stdout
+    assert 'torch = "2.1"\n' in mllint("--show-settings", "--target-version", "torch=2.1", ".").stdout
+    assert "torch =" not in mllint("--show-settings", "--isolated", ".").stdout
+
+
 def test_settings_of_several_paths_and_of_none() -> None:
     write("a/mllint.toml", 'select = ["ML1"]')
     write("b/mllint.toml", "selct = []")

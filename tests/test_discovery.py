@@ -171,12 +171,31 @@ def test_the_same_as_git(tmp_path: Path) -> None:
 
 def test_links_to_files_are_followed_and_links_to_folders_are_not() -> None:
     make("a/x.py", "other.txt")
-    Path("link.py").symlink_to("a/x.py")
+    make("../outside/y.py")
+    Path("link.py").symlink_to("../outside/y.py")
     Path("loop").symlink_to(".")
     Path("a/up").symlink_to("..")
     Path("folder.py").symlink_to("a")
     assert found(".") == ["a/x.py", "link.py"]
     assert found("loop/a") == ["loop/a/x.py"]
+
+
+def test_a_file_that_is_met_by_its_name_and_by_links_goes_by_its_name() -> None:
+    make("b/x.py", "../outside/y.py")
+    Path("a.py").symlink_to("b/x.py")
+    Path("b/z.py").symlink_to("x.py")
+    Path("b/one.py").symlink_to("../../outside/y.py")
+    Path("b/two.py").symlink_to("../../outside/y.py")
+    assert found(".") == ["b/one.py", "b/x.py"]
+    assert found("a.py", "b/z.py") == ["a.py", "b/z.py"]
+    assert found("a.py", "b") == ["a.py", "b/one.py", "b/x.py"]
+
+
+def test_a_notebook_is_no_file_without_findings() -> None:
+    make("a.ipynb", "b.py")
+    assert found(".") == ["b.py"]
+    [problem] = discover(["a.ipynb"], Resolver()).unreadable
+    assert (problem.path, problem.reason) == ("a.ipynb", "notebooks are not checked yet")
 
 
 def test_links_that_lead_nowhere_are_said_and_the_rest_goes_on() -> None:

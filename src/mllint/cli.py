@@ -5,13 +5,15 @@ output, everything else to standard error. Exit codes: 0 nothing left to say, 1 
 run itself went wrong (bad option or configuration, no such path, an internal error).
 """
 
+import contextlib
+import errno
 import gc
 import io
 import os
 import shutil
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import msgspec
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 """The exit code of a program that Ctrl-C ended."""
+_OF_STREAMS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""Why the output goes nowhere; what the files themselves refuse is told of each."""
 
 
 class _CheckByDefault(click.Group):
@@ -58,7 +62,11 @@ class _CheckByDefault(click.Group):
 
 
 def _expanded(words: list[str]) -> list[str]:
-    """The arguments with each ``@FILE`` replaced by the lines of that file: a way round limits of the command line."""
+    """The arguments with each ``@FILE`` replaced by the lines of that file: a way round limits of the command line.
+
+    Raises:
+        Failure: a file cannot be read, or no path is left, where without any the current folder would be meant.
+    """
     expanded: list[str] = []
     for word in words:
         if len(word) < 2 or not word.startswith("@"):
@@ -66,10 +74,13 @@ def _expanded(words: list[str]) -> list[str]:
             continue
         try:
             with open(word[1:], encoding="utf-8", errors="surrogateescape") as file:
-                expanded += file.read().splitlines()
+                said = [line for line in file.read().splitlines() if line.strip()]
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise Failure(f"`{word}`: the file with arguments cannot be read: {reason}") from None
+        if not said and all(other == word or other.startswith("-") for other in words):
+            raise Failure(f"`{word}`: the file with arguments is empty: name `.` for the current folder")
+        expanded += said
     return expanded
 
 
@@ -114,6 +125,8 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
     from_stdin = paths == ("-",) or (not paths and stdin_filename is not None)
     if "-" in paths and not from_stdin:
         raise click.UsageError("`-` (standard input) cannot be combined with other paths")
+    if stdin_filename is not None and not from_stdin:
+        raise click.UsageError("--stdin-filename names what is read from `-`, and no other path is checked then")
     request = request_of(options, _style(options["color"]))
     if from_stdin and options["watch"]:
         raise click.UsageError("standard input cannot be watched")
@@ -126,8 +139,11 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
     if options["show_files"] or options["show_settings"]:
         from mllint.command import inspection
 
-        shown = inspection.show_files if options["show_files"] else inspection.show_settings
-        code = shown((stdin_filename or ".",) if from_stdin else paths or (".",), resolver)
+        asked = (stdin_filename or ".",) if from_stdin else paths or (".",)
+        if options["show_files"]:
+            code = inspection.show_files(asked, resolver)
+        else:
+            code = inspection.show_settings(asked, resolver, reads_requirements=not request.isolated)
     elif from_stdin:
         code = check_stdin(stdin_filename, resolver, request)
     elif options["watch"]:
@@ -236,8 +252,27 @@ def _close_to(name: str, known: "list[Page]") -> str:
     return f"; did you mean `{close[0]}`?" if close else ""
 
 
+def _open_what_is_closed() -> None:
+    """Give the streams that a shell has closed (``>&-``) something to write to, or nothing to read."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _without_output(error: OSError) -> NoReturn:
+    """End a run whose output nobody can take: a full disk behind ``>``."""
+    with contextlib.suppress(OSError):
+        # What is left in the buffer is written once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    with contextlib.suppress(OSError):
+        reason = (error.strerror or str(error)).lower()
+        click.echo(f"mllint: error: the output cannot be written: {reason}", err=True)
+    sys.exit(2)
+
+
 def main() -> None:
     """The console script."""
+    _open_what_is_closed()
     # A path or a piece of source that the terminal's encoding lacks must not end the run.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -252,7 +287,9 @@ def main() -> None:
     except click.Abort:
         sys.exit(_INTERRUPTED)
     # The outermost frame: an exit code of 1 would say that there are findings.
-    except Exception:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001
+        if isinstance(error, OSError) and error.errno in _OF_STREAMS:
+            _without_output(error)
         traceback.print_exc()
         click.echo("mllint: error: this is a bug in mllint: please report it", err=True)
         sys.exit(2)

@@ -39,6 +39,7 @@ class Context:
         self._tree = tree
         self.model = model
         self.torch_version, self.paddle_version = versions
+        self._imports: dict[str, tuple[str, NodeEdit | None]] = {}
 
     @property
     def source_text(self) -> str:
@@ -174,7 +175,10 @@ class Context:
 
     def need_import(self, module: str) -> tuple[str, NodeEdit | None]:
         """The name under which a module is visible in the file, and the edit that makes it so, if one is needed."""
-        return need_import(self._tree, module)
+        known = self._imports.get(module)
+        if known is None:
+            known = self._imports[module] = need_import(self._tree, module)
+        return known
 
     @cached_property
     def imported_words(self) -> frozenset[str]:

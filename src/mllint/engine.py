@@ -267,7 +267,8 @@ def _of_former_python(
                 break
     result = _sorted_out(source, found, suppressions)
     where = Location(former.row, former.column)
-    own = _own("ML001", "syntax-error", former.message, source.path, where, _FORMER_HELP)
+    help_text = _ASYNC_HELP if "async" in former.message else _FORMER_HELP
+    own = _own("ML001", "syntax-error", former.message, source.path, where, help_text)
     status = Status.SYNTAX_ERROR if result.status is Status.OK else result.status
     diagnostics = sorted((own, *result.diagnostics), key=lambda diagnostic: diagnostic.sort_key)
     return msgspec.structs.replace(result, status=status, diagnostics=tuple(diagnostics))
@@ -367,7 +368,8 @@ _OWN_HELP = {
     "ML000": "this is a bug in mllint: please report it; the other rules have run",
     "ML001": "mend the syntax or the encoding; nothing else in this file was checked",
 }
-_FORMER_HELP = "mend the syntax (`async=` is `non_blocking=`); what else is found in this file has no fix till then"
+_FORMER_HELP = "mend the syntax; what else is found in this file has no fix till then"
+_ASYNC_HELP = "write `non_blocking=` for `async=`; what else is found in this file has no fix till then"
 
 
 def _own(code: str, name: str, message: str, path: str, location: Location, help_text: str | None = None) -> Diagnostic:

@@ -327,6 +327,9 @@ def _report_discovery(discovery: Discovery, request: Request) -> None:
             _note(f"configuration: {source}")
     if not (request.quiet or discovery.files or discovery.unreadable or discovery.configuration_errors):
         click.echo("mllint: warning: no Python files found", err=True)
+    settings = [file.configuration.settings for file in discovery.files]
+    if not request.quiet and settings and not any(item.select or item.extend_select for item in settings):
+        click.echo("mllint: warning: no rule is selected", err=True)
 
 
 def _report_problems(outcomes: list[Outcome]) -> None:

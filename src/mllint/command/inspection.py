@@ -1,14 +1,16 @@
 """What a run would do, without doing it: ``--show-files`` and ``--show-settings``."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
 from mllint.configuration.files import Resolver
+from mllint.configuration.requirements import lower_bounds
 from mllint.configuration.settings import Configuration, ConfigurationError
 from mllint.output.style import printable
 from mllint.running.discovery import discover
+from mllint.semantic.files.project_root import ProjectRoots
 
 
 def show_files(paths: Iterable[str], resolver: Resolver) -> int:
@@ -25,9 +27,12 @@ def show_files(paths: Iterable[str], resolver: Resolver) -> int:
     return 2 if discovery.configuration_errors or discovery.nothing_exists else 0
 
 
-def show_settings(paths: Iterable[str], resolver: Resolver) -> int:
-    """Print the settings that hold for each path, in the form of ``mllint.toml``, and give the exit code."""
-    failed = False
+def show_settings(paths: Iterable[str], resolver: Resolver, *, reads_requirements: bool = True) -> int:
+    """Print the settings that hold for each path, in the form of ``mllint.toml``, and give the exit code.
+
+    ``reads_requirements``: with the versions that the project of the path asks for, where no setting names one.
+    """
+    failed, roots = False, ProjectRoots()
     for path in paths:
         folder = path if os.path.isdir(path) else os.path.dirname(path)
         try:
@@ -36,11 +41,13 @@ def show_settings(paths: Iterable[str], resolver: Resolver) -> int:
             click.echo(f"mllint: error: {printable(str(error))}", err=True)
             failed = True
         else:
-            click.echo("\n".join(_lines(path, configuration)))
+            inside = path if not os.path.isdir(path) else os.path.join(path, "any.py")
+            asked = lower_bounds(str(roots.of(inside))) if reads_requirements else {}
+            click.echo("\n".join(_lines(path, configuration, asked)))
     return 2 if failed else 0
 
 
-def _lines(path: str, configuration: Configuration) -> Iterator[str]:
+def _lines(path: str, configuration: Configuration, asked: Mapping[str, str]) -> Iterator[str]:
     settings, files = configuration.settings, configuration.files
     yield f"# {printable(path)}: {printable(configuration.source or 'defaults and options')}"
     yield f"# patterns are relative to {printable(configuration.root)}"
@@ -49,11 +56,11 @@ def _lines(path: str, configuration: Configuration) -> Iterator[str]:
     yield _pair("respect-gitignore", files.respect_gitignore)
     yield ""
     yield "[target-version]"
-    yield from (
-        _pair(framework, version)
-        for framework, version in (("torch", settings.torch_version), ("paddle", settings.paddle_version))
-        if version is not None
-    )
+    for framework, version in (("torch", settings.torch_version), ("paddle", settings.paddle_version)):
+        if version is not None:
+            yield _pair(framework, version)
+        elif framework in asked:
+            yield f"{_pair(framework, asked[framework])}  # what the project asks for"
     yield ""
     yield "[lint]"
     yield _pair("select", (*settings.select, *settings.extend_select))

@@ -53,8 +53,9 @@ Please report it, with the line of source that the finding names.
 ## What it means
 
 The file has a syntax error, is Python 2, does not decode in its encoding, holds NUL bytes, or
-nests deeper than any parser goes. Nothing else in the file was checked, and `--fix` leaves it as
-it is. The other files went on.
+nests deeper than any parser goes. `--fix` leaves it as it is. Of a program that only a former Python
+can run (`print loss`, `x.cuda(async=True)`) the rest was checked; of any other nothing else was. The
+other files went on.
 
 It is reported only for files that name a framework: others are never parsed.
 """,

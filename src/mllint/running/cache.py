@@ -155,20 +155,19 @@ class Cache:
         with self._giving_up(), self._transaction() as connection:
             numbers = [self._number(connection, root, each) for each in facts]
             for key, content, own, result in entries:
-                if result.status is Status.INTERNAL_ERROR or result.status is Status.UNREADABLE:
+                rests_on, packed = [numbers[number] for number in own], _packed(result)
+                is_failure = result.status is Status.INTERNAL_ERROR or result.status is Status.UNREADABLE
+                if is_failure or packed is None or None in rests_on:
                     continue
-                values = (
-                    content,
-                    msgspec.msgpack.encode(sorted(numbers[number] for number in own)),
-                    msgspec.msgpack.encode(result),
-                    day,
-                )
+                values = (content, msgspec.msgpack.encode(sorted(filter(None, rests_on))), packed, day)
                 row = (key, *values, _digest(key, *values))
                 connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)", row)
             self._has_written = True
 
-    def _number(self, connection: sqlite3.Connection, root: str, facts: Facts) -> int:
-        encoded = msgspec.msgpack.encode(facts)
+    def _number(self, connection: sqlite3.Connection, root: str, facts: Facts) -> int | None:
+        encoded = _packed(facts)
+        if encoded is None:
+            return None
         digest = _facts_digest(root, encoded)
         connection.execute("INSERT OR IGNORE INTO facts (digest, facts) VALUES (?, ?)", (digest, encoded))
         number: int = connection.execute("SELECT id FROM facts WHERE digest = ?", (digest,)).fetchone()[0]
@@ -225,6 +224,14 @@ class Cache:
                 used.update(_NUMBERS.decode(numbers))
             every = {number for (number,) in connection.execute("SELECT id FROM facts")}
             connection.executemany("DELETE FROM facts WHERE id = ?", [(number,) for number in every - used])
+
+
+def _packed(value: object) -> bytes | None:
+    """A value as it is kept; ``None`` where it holds the name of a file that is no text, which no form has room for."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except UnicodeEncodeError:
+        return None
 
 
 def key_of(path: str, real: str, root: str, settings: bytes) -> bytes:

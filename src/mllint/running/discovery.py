@@ -2,7 +2,8 @@
 
 A path that is named explicitly is taken as it is, whatever its suffix and whatever is excluded
 (unless ``force_exclude``). Within a folder, ``.py`` and ``.pyi`` files are found; links to files
-are followed, links to folders are not, so that a circle of links ends and no file is met twice.
+are followed, links to folders are not, so that a circle of links ends. A file that is met twice, by
+its name and by a link, goes by its name.
 """
 
 import errno
@@ -17,6 +18,7 @@ from mllint.configuration.patterns import Patterns
 from mllint.configuration.settings import Configuration, ConfigurationError
 
 _SUFFIXES = (".py", ".pyi")
+_NOTEBOOK = ".ipynb"
 _EDITOR_LOCK = ".#"
 """How Emacs names the dangling link that it keeps beside a file while that is edited."""
 
@@ -53,6 +55,7 @@ def discover(paths: Iterable[str], resolver: Resolver) -> Discovery:
     search = _Search(resolver)
     for path in paths:
         search.add(path)
+    search.drop_second_names()
     return Discovery(
         files=tuple(sorted(search.files.values(), key=lambda file: file.path)),
         unreadable=tuple(sorted(search.unreadable, key=lambda problem: problem.path)),
@@ -97,6 +100,8 @@ class _Search:
         self.errors: dict[str, ConfigurationError] = {}
         self.existing = 0
         self._resolver = resolver
+        self._links: set[str] = set()
+        """The links to files that were met in folders."""
 
     def add(self, path: str) -> None:
         """Take a path that was named explicitly."""
@@ -116,6 +121,9 @@ class _Search:
             return
         if is_folder:
             self._walk(shown)
+        elif path.endswith(_NOTEBOOK):
+            # Its JSON would pass for an expression of Python in which nothing is found.
+            self.unreadable.append(Unreadable(shown, "notebooks are not checked yet"))
         else:
             self._take(shown, os.path.abspath(path), configuration)
 
@@ -174,7 +182,20 @@ class _Search:
                 if is_folder:
                     stack.append((path, below, ignored))
                 elif self._is_file(entry, path):
+                    if entry.is_symlink() and below not in self.files:
+                        self._links.add(below)
                     self._take(path, below, configuration)
+
+    def drop_second_names(self) -> None:
+        """Leave out the links to what was found by another name: it would be reported, and mended, twice."""
+        if not self._links:
+            return
+        met = {os.path.realpath(path) for path in self.files.keys() - self._links}
+        for link in sorted(self._links):
+            target = os.path.realpath(link)
+            if target in met:
+                del self.files[link]
+            met.add(target)
 
     def _is_file(self, entry: os.DirEntry[str], path: str) -> bool:
         try:

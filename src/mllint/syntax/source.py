@@ -78,6 +78,9 @@ class Source:
             row = body.count(b"\n", 0, error.start) + 1
             byte = body[error.start]
             raise DecodingError(f"byte 0x{byte:02x} is not valid {encoding}", row) from None
+        except (LookupError, ValueError):
+            # What the cookie names decodes bytes to bytes (`rot13`), or is no encoding of files (`undefined`).
+            raise DecodingError(f"{encoding} is not an encoding of text", 1) from None
         if "\0" in text:
             raise DecodingError("source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1)
         return cls(text, path, encoding, mark)

@@ -8,6 +8,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.annotations import declares_no_tensor
 from mllint.semantic.expressions.imports import is_library
 from mllint.semantic.files.testing import is_benchmark
+from mllint.semantic.names.mentions import calls_among
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import (
     Array,
@@ -243,7 +244,7 @@ def moves_one_of_several(model: "Model", call: cst.Call) -> bool:
     mine, word = dotted_path(call.func.value), call.func.attr.value
     others = {
         dotted_path(other.func.value)
-        for other in model.calls_by_word.get(word, ())
+        for other in calls_among(model, model.names_within(word, model.scope(function)))
         if isinstance(other.func, cst.Attribute)
         and isinstance(model.tree.parent(other), cst.Expr)
         and model.enclosing_function(other) is function

@@ -12,7 +12,7 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.mentions import calls_of
+from mllint.semantic.names.mentions import calls_among, calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
 from mllint.syntax.iteration import run_over
@@ -137,12 +137,12 @@ def moves_of(model: "Model", path: str, call: cst.Call) -> list[cst.Call]:
     scope = model.scope_of(call)
     found = []
     for word in ("to", "cuda", "cpu", "xpu", "to_empty", "mps"):
-        for move in model.calls_by_word.get(word, ()):
+        for move in calls_among(model, model.names_in(word, scope)):
             statement = _user_of_chain(model, move)
             target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
             is_own = isinstance(move.func, cst.Attribute) and dotted_path(move.func.value) == path
             is_bound = target is not None and dotted_path(target) == path
-            if model.scope_of(move) is scope and (is_own or is_bound):
+            if is_own or is_bound:
                 found.append(move)
     return found
 

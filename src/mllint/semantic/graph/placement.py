@@ -316,8 +316,8 @@ def is_read_below(model: "Model", target: cst.BaseExpression, statement: cst.CST
     if key is None or place is None:
         return False
     bindings = set(model.reaching(target))
-    for node in mentions(model, key):
-        there = scope.place_of(node) if model.scope_of(node) is scope else None
+    for node in mentions(model, key, model.names_in(key.rpartition(".")[2], scope)):
+        there = scope.place_of(node)
         if there is None or there[1] <= place[1] or _is_target(model, node):
             continue
         if not bindings or bindings & set(model.reaching(node)):

@@ -1,5 +1,6 @@
 """The keys of the state dict of a module that an expression stands for."""
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from mllint.semantic.construction.libraries import is_module_class
 from mllint.semantic.construction.parts import Part
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
 from mllint.semantic.names.mentions import mentions
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, root_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -118,22 +120,33 @@ def _changed_later(model: "Model", node: cst.BaseExpression, module: Module) -> 
     """Names under which the file changes a module after it was built; ``None`` for a name that is not known."""
     changed: list[str | None] = []
     calls = [module.call, *(other.call for other in module.others)]
-    for key in sorted(set[str]().union(*(_names_of(model, node, call) for call in calls))):
-        for holder in mentions(model, key):
+    names = {key: name for call in calls for name in _names_of(model, node, call) if (key := dotted_path(name))}
+    for _, name in sorted(names.items()):
+        for holder in _mentions_of(model, name):
             parent = model.tree.parent(holder)
             changed += [] if parent is None else _change(model, holder, parent)
     return changed
 
 
-def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -> set[str]:
+def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -> list[cst.BaseExpression]:
     """The names and dotted paths that the module is known by."""
-    names = {dotted_path(node)}
+    names = [node]
     for ancestor in () if call is None else model.tree.ancestors(call):
         if isinstance(ancestor, cst.Assign):
-            names |= {dotted_path(target.target) for target in ancestor.targets}
+            names += [target.target for target in ancestor.targets]
         if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
             break
-    return {name for name in names if name is not None}
+    return names
+
+
+def _mentions_of(model: "Model", path: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+    """Where the file names a path; ``self.fc`` in its class, in the bases of that, and in what derives from it."""
+    key, root = dotted_path(path) or "", root_of(path)
+    method = None if root is path else method_of_receiver(model, root)
+    if method is None or method.owner is None:
+        return mentions(model, key)
+    word, family = key.rpartition(".")[2], method.owner.members.family(model)
+    return mentions(model, key, (name for info in family for name in model.names_within(word, model.scope(info.node))))
 
 
 def _change(model: "Model", holder: cst.CSTNode, parent: cst.CSTNode) -> list[str | None]:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.mentions import attributes, mentions
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.mentions import mentions
 from mllint.semantic.values import Instance, Module, Value
 from mllint.syntax.shape import called_on, dotted_path
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
 def from_outside(definition: "ClassInfo", model: "Model", attribute: str) -> Iterator[cst.Attribute]:
     """Where a file reads or sets an attribute of that name of what may be an object of a class, not as its own."""
-    for node in attributes(model, attribute):
-        if method_of_receiver(model, node.value) is None and not _is_of_another_class(definition, model, node.value):
+    for node in model.receivers.attributes_of_others(attribute):
+        if not _is_of_another_class(definition, model, node.value):
             yield node
 
 

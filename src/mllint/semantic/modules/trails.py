@@ -16,6 +16,7 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path, followed, subscript_index
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -205,12 +206,8 @@ class Trail:
         names = {target.value} if isinstance(target, cst.Name) else set[str]()
         if isinstance(target, (cst.Tuple, cst.List)):
             names = {element.value.value for element in target.elements if isinstance(element.value, cst.Name)}
-        return any(
-            self.leads_on(name, steps - 1)
-            for word in sorted(names)
-            for name in self.model.names_by_word.get(word, ())
-            if self.model.tree.is_below(name, holder)
-        )
+        named = (name for name in subtree(holder) if name.__class__ is cst.Name and name.value in names)
+        return any(self.leads_on(name, steps - 1) for name in named if name is not holder)
 
     def _comprehension(self, clause: cst.CompFor) -> cst.CSTNode:
         return next(item for item in self.model.tree.ancestors(clause) if isinstance(item, cst.BaseComp))

@@ -4,8 +4,9 @@ Everything is asked through the class and its bases in the project, on every lev
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
 from mllint.syntax.shape import string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -103,6 +105,7 @@ class Members:
     def __init__(self, definition: "ClassInfo") -> None:
         self.definition = definition
         self._reachable: dict[tuple[str, ...], frozenset[FunctionInfo]] = {}
+        self._families: dict[int, list[ClassInfo]] = {}
 
     # -- bases and methods -------------------------------------------------------------------------------------------
 
@@ -122,9 +125,8 @@ class Members:
     @cached_property
     def subclasses(self) -> "tuple[ClassInfo, ...]":
         """The classes of the same file that derive from it, on any level."""
-        model = self.definition.model
-        every = (model.class_info(node) for node in model.tree.by_type.get(cst.ClassDef, ()))
-        return tuple(info for info in every if info is not self.definition and self.definition in info.lineage)
+        family = self.family(self.definition.model)
+        return tuple(info for info in family if info is not self.definition and self.definition in info.lineage)
 
     def reachable(self, *starts: str) -> frozenset["FunctionInfo"]:
         """The methods that may run when one of these is called: whatever they name, by any receiver."""
@@ -150,14 +152,16 @@ class Members:
     @cached_property
     def _named_in(self) -> dict[int, set[str]]:
         """The names of methods that each method mentions as an attribute."""
-        methods = {id(method.node): set[str]() for info in self.definition.lineage for method in info.methods.values()}
         names = {name for info in self.definition.lineage for name in info.methods}
-        for model in self.models:
-            for attribute in (attribute for name in names for attribute in attributes(model, name)):
-                for ancestor in model.tree.ancestors(attribute):
-                    if id(ancestor) in methods:
-                        methods[id(ancestor)].add(attribute.attr.value)
-        return methods
+        return {
+            id(method.node): {
+                node.attr.value
+                for node in subtree(method.node)
+                if node.__class__ is cst.Attribute and node.attr.value in names
+            }
+            for info in self.definition.lineage
+            for method in info.methods.values()
+        }
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
@@ -201,10 +205,19 @@ class Members:
 
     def _mentions(self, name: str) -> Iterator[tuple[cst.Attribute, "FunctionInfo"]]:
         for model in self.models:
-            for attribute in attributes(model, name):
-                method = method_of_receiver(model, attribute.value)
-                if method is not None and self.is_related(method):
-                    yield attribute, method
+            by_class = model.receivers.attributes(name)
+            found = [mention for info in self.family(model) for mention in by_class.get(info, ())]
+            yield from ((node, method) for _, node, method in sorted(found, key=itemgetter(0)))
+
+    def family(self, model: "Model") -> "Sequence[ClassInfo]":
+        """The class, its bases and what derives from it, as far as one of its files has them."""
+        known = self._families.get(id(model))
+        if known is None:
+            every = (model.class_info(node) for node in model.tree.by_type.get(cst.ClassDef, ()))
+            lineage = self.definition.lineage
+            known = [info for info in every if info in lineage or self.definition in info.lineage]
+            self._families[id(model)] = known
+        return known
 
     def is_related(self, method: "FunctionInfo") -> bool:
         """Whether a method is of the class itself, of a base of it, or of a class that derives from it."""

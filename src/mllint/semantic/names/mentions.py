@@ -42,6 +42,12 @@ def calls_of(model: "Model", path: str) -> Iterator[cst.Call]:
     return (call for call in model.calls_by_word.get(path.rpartition(".")[2], ()) if dotted_path(call.func) == path)
 
 
+def calls_among(model: "Model", names: Iterable[cst.Name]) -> Iterator[cst.Call]:
+    """The calls of what some names are the last words of: of the few in one scope, where the file has many."""
+    found = (model.tree.call_of(whole(model, name)) for name in names)
+    return (call for call in found if call is not None)
+
+
 def method_calls(model: "Model", path: str, words: Iterable[str]) -> Iterator[cst.Call]:
     """The calls in the file of some methods of what is written like this."""
     return (call for word in words for call in calls_of(model, f"{path}.{word}"))

@@ -1,10 +1,11 @@
 """Whose receiver a name is: ``self`` in a method, or in a function inside one; and where it is given away."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import attributes
 from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
@@ -20,12 +21,44 @@ _WALKS = frozenset({
 _LOOKS = frozenset({"super", "isinstance", "hasattr", "type", "id", "print", "repr", "str", "callable", "len"})
 
 
+class Mention(NamedTuple):
+    """An attribute of an instance as a method names it; ``place`` counts all attributes of that name in the file."""
+
+    place: int
+    node: cst.Attribute
+    method: "FunctionInfo"
+
+
 class Receivers:
     """The names of a file that stand for the instance whose method runs."""
 
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._methods: dict[int, FunctionInfo | None] = {}
+        self._attributes: dict[str, tuple[dict[ClassInfo, list[Mention]], list[cst.Attribute]]] = {}
+
+    def attributes(self, name: str) -> "dict[ClassInfo, list[Mention]]":
+        """Where the file names ``self.name``, by the class whose instance that is.
+
+        A file may have very many classes with attributes of one name: nobody goes through those of all the others.
+        """
+        return self._sorted(name)[0]
+
+    def attributes_of_others(self, name: str) -> list[cst.Attribute]:
+        """Where the file names an attribute of that name of anything but the instance whose method runs."""
+        return self._sorted(name)[1]
+
+    def _sorted(self, name: str) -> "tuple[dict[ClassInfo, list[Mention]], list[cst.Attribute]]":
+        known = self._attributes.get(name)
+        if known is None:
+            known = own, others = self._attributes[name] = ({}, [])
+            for place, node in enumerate(attributes(self.model, name)):
+                method = self.method_of(node.value)
+                if method is None:
+                    others.append(node)
+                elif method.owner is not None:
+                    own.setdefault(method.owner, []).append(Mention(place, node, method))
+        return known
 
     def method_of(self, node: cst.CSTNode) -> "FunctionInfo | None":
         """The method whose receiver a name is there, in the method itself or in a function inside it."""
