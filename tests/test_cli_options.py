@@ -102,6 +102,12 @@ def test_what_was_mended_is_listed() -> None:
 # --- arguments in a file --------------------------------------------------------------------------
 
 
+def test_a_dash_is_the_standard_output() -> None:
+    write("b.py", DISCARDED)
+    assert mllint("b.py", "-o", "-").stdout == mllint("b.py").stdout != ""
+    assert not Path("-").exists()
+
+
 def test_arguments_may_stand_in_a_file() -> None:
     write("a file.py", DISCARDED)
     write("b.py", DISCARDED)

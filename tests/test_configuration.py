@@ -387,6 +387,28 @@ def test_the_settings_that_are_shown_are_those_that_hold(folder: Path) -> None:
     assert after.files.exclude == (*before.files.exclude, *before.files.extend_exclude)
 
 
+def test_patterns_of_the_command_line_may_be_absolute_paths(folder: Path) -> None:
+    text = "import torch\nx = torch.zeros(3)\nx.cuda()\n"
+    for name in ("a.py", "b/c.py", "b/d.py"):
+        write(name, text)
+
+    def found(*options: str) -> list[str]:
+        shown = mllint("--output-format", "concise", "-q", *options, ".").stdout
+        return [line.partition(":")[0] for line in shown.splitlines()]
+
+    assert found("--extend-exclude", f"{folder}/b/c.py") == ["a.py", "b/d.py"]
+    assert found("--exclude", f"{folder}/b") == ["a.py"]
+    assert found("--per-file-ignores", f"{folder}/b/*:ML1") == ["a.py"]
+
+
+def test_keys_of_pyproject_in_a_file_of_our_own() -> None:
+    write("a.py", "")
+    write("mllint.toml", '[tool.mllint]\nselect = ["ML1"]')
+    result = mllint(".")
+    assert result.exit_code == 2
+    assert "unknown key `tool` (in this file the keys stand without `tool.mllint`)" in result.stderr
+
+
 def test_the_versions_that_the_project_asks_for_are_shown() -> None:
     write("setup.py", "")
     write("requirements.txt", "torch>=2.4\n")

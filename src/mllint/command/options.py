@@ -266,7 +266,7 @@ def request_of(options: dict[str, Any], style: Style) -> Request:
         )
     return Request(
         form=form,
-        output_file=options["output_file"],
+        output_file=None if options["output_file"] == "-" else options["output_file"],
         fixes=fixes,
         unsafe=options["unsafe_fixes"],
         diff=options["diff"],

@@ -231,9 +231,10 @@ def _rebased_overrides(overrides: Overrides, root: str, common: str) -> Override
 
 
 class _Move:
-    """From patterns relative to a folder to the same relative to a folder above."""
+    """From patterns relative to a folder, or absolute paths, to the same relative to a folder above."""
 
     def __init__(self, root: str, common: str) -> None:
+        self._common = os.path.abspath(common).replace(os.sep, "/").rstrip("/") + "/"
         relative = os.path.relpath(root, common).replace(os.sep, "/")
         self._folder = "" if relative == "." else re.sub(r"([\\*?\[\]])", r"\\\1", relative)
 
@@ -242,6 +243,8 @@ class _Move:
         plain = pattern.removeprefix("!")
         if plain.startswith("./"):
             plain = plain[1:]
+        if plain.startswith(self._common) and self._common != "/":
+            return f"{sign}/{plain.removeprefix(self._common)}"  # an absolute path
         # Without a `/` but at its end, a pattern matches at any depth: there is nothing to move.
         if not self._folder or "/" not in plain.rstrip("/"):
             return sign + plain

@@ -233,6 +233,8 @@ def _check_keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: s
     for key in sorted(table.keys() - keys_of(struct)):
         if key in _FOREIGN_KEYS:
             hint = "it belongs to an older, unrelated tool that used the same table"
+        elif key == "tool" and not prefix:
+            hint = "in this file the keys stand without `tool.mllint`"
         else:
             hint = _hint(key, allowed)
         raise ConfigurationError(where, f"unknown key `{_joined(prefix, key)}` ({hint})")
