@@ -10,10 +10,9 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING, STATEFUL
 from mllint.semantic.checkpoints.counterparts import OF_TRAINING
-from mllint.semantic.checkpoints.handling import uses
+from mllint.semantic.checkpoints.handling import branches_without, uses
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.expressions.arguments import calls_of, given_to, passed_for
-from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Object
 from mllint.syntax.shape import fingerprint, last_word, string_literal, subscript_index
@@ -37,8 +36,7 @@ def shared_state(load: Load) -> SharedState | None:
         if _is_named_for_training(given):
             continue
         for other in _same(load.model, given):
-            is_beside = other is not given and not is_in_another_branch(load.model, other, given)
-            if is_beside and _goes_into_module(load.model, other):
+            if other is not given and _run_together(load.model, given, other) and _goes_into_module(load.model, other):
                 return SharedState(given, other)
     return None
 
@@ -61,6 +59,11 @@ def _is_named_for_training(given: cst.BaseExpression) -> bool:
     """Whether the key, or the name, tells that it is no state of a module."""
     key = string_literal(subscript_index(given)) if isinstance(given, cst.Subscript) else last_word(given)
     return key is not None and key.lower().startswith(("opt", *OF_TRAINING))
+
+
+def _run_together(model: "Model", one: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Whether neither of two places is reached without the other, by what stands around them."""
+    return not branches_without(one, other, model) and not branches_without(other, one, model)
 
 
 def _same(model: "Model", given: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
