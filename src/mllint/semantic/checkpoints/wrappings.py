@@ -1,6 +1,7 @@
 """In what the module that an expression stands for may be wrapped, one answer for each way to it."""
 
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
 """The last words of what puts a prefix in front of the keys."""
+_WRAPPING = re.compile(rb"DataParallel\b")
 MAX_STEPS = 6
 """Through how many names and calls a module is followed to where it was wrapped."""
 # What is taken out of a wrapper.
@@ -200,10 +202,14 @@ def _once_taken_out(passed: list[tuple["Model", cst.BaseExpression]]) -> list[tu
 def passed_elsewhere(
     home: "Model", info: "FunctionInfo", parameter: Binding
 ) -> list[tuple["Model", cst.BaseExpression]]:
-    """What the files that import this one, and wrap, pass for a parameter of a function that it never calls itself."""
+    """What the files that import this one pass for a parameter of a function that it never calls itself.
+
+    Where they do not wrap it themselves, something near has to: what they import may.
+    """
     found: list[tuple[Model, cst.BaseExpression]] = []
     word = info.owner.name if info.owner is not None and info.name == "__init__" else info.name
-    for model in home.importers(*WRAPPERS[:2]):
+    is_near = home.project is not None and home.project.is_written_near(home.path, _WRAPPING)
+    for model in home.importers(*WRAPPERS[:2], *([word] if is_near else [])):
         for call in calls_of_function(model, word):
             if not _enters(model.value(call.func), info):
                 continue
