@@ -600,3 +600,27 @@ def test_torch_keys_of_a_module_that_is_wrapped_again(torch: Any, torch_net: Any
     with pytest.raises(RuntimeError, match="Missing key"):
         again.load_state_dict(net.state_dict())
     again.module.load_state_dict(net.state_dict())
+
+
+# ---- parts of a module ---------------------------------------------------------------------------
+
+
+def test_torch_keys_of_a_part_that_is_wrapped(torch: Any, torch_net: Any) -> None:
+    plain, parts = torch_net(), torch_net()
+    parts.fc = torch.nn.DataParallel(parts.fc)
+    assert {key for key in parts.state_dict() if key.startswith("fc.")} == {"fc.module.weight", "fc.module.bias"}
+    with pytest.raises(RuntimeError, match=r"Missing key.*fc\.module\.weight"):
+        parts.load_state_dict(plain.state_dict())
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*fc\.module\.weight"):
+        plain.load_state_dict(parts.state_dict())
+    parts.fc.module.load_state_dict(plain.fc.state_dict())
+
+
+def test_torch_an_entry_that_holds_a_state_is_no_scheduler(
+    torch: Any, torch_training: Any, tmp_path: pathlib.Path
+) -> None:
+    scheduler = torch_training[2]
+    torch.save({"epoch": 3, "scheduler": scheduler.state_dict()}, tmp_path / "last.pt")
+    found = torch.load(tmp_path / "last.pt", weights_only=True)["scheduler"]
+    with pytest.raises(AttributeError, match="step"):
+        found.step()

@@ -24,9 +24,15 @@ the module. What is certain is told from the classes, and from what the project 
   `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken off
   the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped under a
   condition and saved is loaded into a module that always is, or where a wrapped module was put into a wrapper again;
-- the dict is that of another class, is written by hand under other names, or has lost its prefix on the way;
+- the same where only a part of the module is in a wrapper, `net.encoder = DataParallel(net.encoder)`, and where the
+  code reads single weights of the dict, which tell how its keys begin: `state["encoder.weight"].shape`;
+- the dict is that of another class, is written by hand under other names, or has lost its prefix on the way, also
+  where another file saves a module that holds the one it is loaded into: `WithLoss(net)`;
 - the state of an optimizer is loaded into a module, or the reverse; also where two states are saved, or loaded, each
-  for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`;
+  for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`, and where the very same
+  goes into both, at once or through the functions that load them;
+- an entry is loaded into two things, `a.load_state_dict(file["a"])`, `b.load_state_dict(file["a"])`, while the code
+  saves the state of the second under a key of its own, which nothing reads;
 - the state of a model is saved a second time, under `optimizer`: `{"model": net.state_dict(), "optimizer":
   net.state_dict()}`;
 - the whole checkpoint is loaded where the test around the load has found the state dict in it:
@@ -34,7 +40,8 @@ the module. What is certain is told from the classes, and from what the project 
 - a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
   (`model = torch.load(path)`, `model.eval()`), and the code saves the state dict under that path, or under any path
   where an option says which, or in `save_model` beside `load_model`; a file is known by the default of such an option,
-  or parameter, too;
+  or parameter, too; so is an entry used, `scheduler = checkpoint["scheduler"]`, `scheduler.step()`, under whose key the
+  code saves the state, also by who calls the function that returns it;
 - what is read is unpacked, `params, steps = paddle.load(path)`, and the code saves a dict to that path, or, with
   Paddle, nothing but dicts, or nothing: the pair was what `fluid.load_dygraph` returned;
 - `model.state_dict(torch.load(path))`, or `model.state_dict(best)` of a state that was kept, is written for
@@ -156,7 +163,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if load is None or problem is None or is_unreached(context.model, call):
         return
     message, help_ = words(load, problem)
-    yield Finding(call, message, help_ or rule.help, fix=lambda: _fix(load, problem))
+    place = call if problem.shared is None or problem.shared.given is load.given else problem.shared.given
+    yield Finding(place, message, help_ or rule.help, fix=lambda: _fix(load, problem))
 
 
 @rule.on_call("torch.load", "paddle.load")

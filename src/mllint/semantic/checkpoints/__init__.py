@@ -17,10 +17,13 @@
 ``misread``        what is surely wrong with a call that reads a file
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
+``entry_used``     entries of a file that are taken for the thing whose state they are
 ``never_given``    lines that are reached only with what no call gives
 ``never_reached``  lines that no known call reaches, since a test is decided by a default
 ``read_again``     entries of a file that are taken for the path of another
+``read_for_two``   states of another thing that are loaded, while the own one is never read
 ``saved_twice``    states that are saved under the key of another thing, too
+``shared_state``   states that go into an optimizer, and the very same into a module
 ``settings``       settings that are given to a load in the place of a state
 ``asked``          entries that a test asks for under one key, and a load reads under another
 ``converted``      saves of what was read from another file
@@ -38,6 +41,7 @@
 ``wrapped_later``  loads into a module that is put into a wrapper afterwards
 ``journeys``       through which hands a module has come to where its state is saved
 ``one_sided``      loads from one module into another of which only one is in a wrapper
+``keys_read``      loads of a dict of which the keys that are read tell whether a wrapper's prefix is in them
 ``stripped``       loads of one file in two branches, of which only one takes a prefix off the keys
 ``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper
 ``taken_out``      loads into a wrapper of what is saved of the module inside

@@ -34,7 +34,7 @@ _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 def is_guarded(load: "Load") -> bool:
     """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
-    if _is_caught(load):
+    if is_caught(load):
         return True
     return any(_is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model))
 
@@ -57,7 +57,7 @@ def _is_loaded_elsewhere(model: "Model", node: cst.CSTNode) -> bool:
     return any(word in other.calls_by_word for other in model.surroundings.models[1:] for word in ("load", *LOADING))
 
 
-def _is_caught(load: "Load") -> bool:
+def is_caught(load: "Load") -> bool:
     """Whether an error of the load is caught, or it stands where another one has failed, or has not."""
     child: cst.CSTNode = load.given
     for ancestor in load.model.tree.ancestors(load.given):
@@ -297,12 +297,15 @@ def items_of_same(node: cst.BaseExpression, model: "Model") -> Iterator[cst.Subs
 
 def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
     """Where the same function reads the dict that is loaded, by string key; nothing when it deletes some."""
-    model = load.model
-    bindings = model.reaching(load.given)
+    model, holder, trail = load.model, load.given, list[str | None]()
+    while isinstance(holder, cst.Subscript):
+        trail.insert(0, _key_of(holder))
+        holder = holder.value
+    bindings = model.reaching(holder)
     found: dict[str, list[cst.Subscript]] = {}
-    for use in uses(load.given, model):
-        item = model.tree.parent(use)
-        if not isinstance(item, cst.Subscript) or item.value is not use:
+    for use in uses(holder, model):
+        item = _item_at(model, use, trail)
+        if item is None:
             continue
         above = model.tree.parent(item)
         if isinstance(above, cst.Del):
@@ -314,6 +317,17 @@ def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
         if text is not None and is_read and model.reaching(use) == bindings:
             found.setdefault(text, []).append(item)
     return found
+
+
+def _item_at(model: "Model", node: cst.BaseExpression, trail: list[str | None]) -> cst.Subscript | None:
+    """What is taken by an index of what stands in a dict under some keys, one after the other."""
+    for key in trail:
+        item = model.tree.parent(node)
+        if key is None or not isinstance(item, cst.Subscript) or item.value is not node or _key_of(item) != key:
+            return None
+        node = item
+    item = model.tree.parent(node)
+    return item if isinstance(item, cst.Subscript) and item.value is node else None
 
 
 def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.checkpoints.entry_used import entries_used
 from mllint.semantic.checkpoints.handling import is_unreached
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.never_written import never_written
@@ -31,5 +32,7 @@ def _taken_for_another(model: "Model", call: cst.Call) -> Iterator[tuple[cst.Bas
     again = read_again(model, call)
     if again is not None:
         yield call, words_of_path(model, again)
+    for used in entries_used(model, call):
+        yield used.item, words_of_use(model, used.mistaken, used.key)
     for item, absent, saved in never_written(model, call):
         yield item, words_of_absent(model, absent, saved)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _METHODS = frozenset({
     "eval", "train", "to", "cuda", "cpu", "half", "parameters", "named_parameters", "modules", "children", "zero_grad",
-    "state_dict", "load_state_dict", "set_state_dict", "requires_grad_", "sublayers",
+    "state_dict", "load_state_dict", "set_state_dict", "requires_grad_", "sublayers", "step",
 })  # fmt: skip
-"""Methods of modules that no dict has."""
+"""Methods of modules, and of what trains them, that no dict has."""
 
 
 class Mistaken(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def taken_for_module(model: "Model", read: cst.Call) -> Mistaken | None:
 
 def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[cst.Call, cst.BaseExpression] | None]:
     """The name that is given to what is read, and the first use of it as a module, with what is used there."""
-    chained = _use(model, read)
+    chained = use_as_object(model, read)
     if chained is not None:
         return None, (chained, read)
     statement = model.tree.parent(model.tree.beyond_choices(read))
@@ -63,13 +63,13 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     name = dotted_path(statement.targets[0].target)
     for binding in bound_by(model, statement):
         for node in uses(model, binding) if binding.key == name else ():
-            use = _use(model, node)
+            use = use_as_object(model, node)
             if use is not None:
                 return name, (use, node)
     return name, None
 
 
-def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+def use_as_object(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
     """The call of an expression, or of a method of modules on it, that it stands in."""
     above = model.tree.parent(node)
     if isinstance(above, cst.Attribute) and above.value is node and above.attr.value in _METHODS:

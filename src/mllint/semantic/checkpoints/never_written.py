@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def never_written(model: "Model", read: cst.Call) -> Iterator[tuple[cst.Subscript, Absent, Saved]]:
     """The entries that are read of what a call of ``load`` reads, and what is saved there instead."""
-    for item in _entries(model, read):
+    for item in entries(model, read):
         load = Load(model, read, read, None, item, None)
         content = Tracer(model).content(item)
         if not isinstance(content, FromFile) or is_guarded(load):
@@ -62,7 +62,7 @@ def _is_told(model: "Model", item: cst.Subscript, content: FromFile) -> bool:
     return is_beside or is_of_own_training(model, item, content) or is_of_the_project(model, item, content)
 
 
-def _entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:
+def entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:
     """Where a string key is taken of what is read, at once or of the name that the same function gives it.
 
     To what is kept in an attribute, any method may add entries.

@@ -30,11 +30,15 @@ MAX_STEPS = 3
 
 
 class OneSided(msgspec.Struct, frozen=True):
-    """The prefix that only one side of a load has, by which wrapper, and whether that is the side that is loaded."""
+    """The prefix that only one side of a load has, by which wrapper, and whether that is the side that is loaded.
+
+    ``part``: what stands before the prefix, where only a part of the module is in the wrapper.
+    """
 
     prefix: str
     wrapper: str
     is_given: bool
+    part: str = ""
 
 
 def one_sided(load: Load, content: State) -> OneSided | None:
@@ -54,7 +58,7 @@ def one_sided(load: Load, content: State) -> OneSided | None:
         is_given = side is sides[0]
         if (is_given and not content.keys.may_begin_with(prefix)) or not is_surely_bare(model, other):
             continue
-        if not _is_handled(model, side, load.call):
+        if not is_handled(model, side, load.call):
             return OneSided(prefix, found[0][0].rpartition(".")[2], is_given)
     return _wrapped_again(model, *sides)
 
@@ -138,24 +142,31 @@ def is_surely_bare(model: "Model", node: cst.BaseExpression) -> bool:
     return True
 
 
-def _is_handled(model: "Model", side: cst.BaseExpression, call: cst.Call) -> bool:
+def is_handled(model: "Model", side: cst.BaseExpression, call: cst.Call) -> bool:
     """Whether the code around a load knows of the wrapper, or runs before the module is put into it."""
     function, path = model.enclosing_function(call), dotted_path(side)
     for prefix in WRAPPER_PREFIXES:
         for name in model.names_by_word.get(prefix.removesuffix("."), ()):
             if model.enclosing_function(name) is function:
                 return True  # `model.module`, `hasattr(model, "module")` asks by the name of a string
-    asked = {name for test in conditions(model, call) for name in names_in(model, test)}
-    if path in asked:
+    tests = list(conditions(model, call))
+    if path in _names_of(model, tests):
         return True
     wraps = [wrap for word in WRAPPERS for wrap in model.calls_by_word.get(word, ()) if _is_wrap(model, wrap)]
-    decided = {name for wrap in wraps for test in conditions(model, wrap) for name in names_in(model, test)}
-    if asked & decided:
-        return True
+    for wrap in wraps if tests else ():
+        around = list(conditions(model, wrap))
+        own = [test for test in tests if not any(test is other for other in around)]
+        others = [test for test in around if not any(test is other for other in tests)]
+        if _names_of(model, own) & _names_of(model, others):
+            return True
     callers = () if function is None else calls_of(model, model.function_info(function))
     places = {id(model.enclosing_function(caller)) for caller, _ in callers}
     is_kept = "." in (path or "")  # by an object: which of its methods has run is not followed
     return is_kept and any(id(model.enclosing_function(wrap)) in places for wrap in wraps)
+
+
+def _names_of(model: "Model", tests: list[cst.BaseExpression]) -> set[str]:
+    return {name for test in tests for name in names_in(model, test)}
 
 
 def _is_wrap(model: "Model", call: cst.Call) -> bool:

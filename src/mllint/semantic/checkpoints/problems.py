@@ -1,6 +1,6 @@
 """What is surely wrong with a load of a state dict."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 import msgspec
@@ -11,12 +11,15 @@ from mllint.semantic.checkpoints.asked import asked_under_another
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import is_crosswise, records_written, written_beside
 from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
+from mllint.semantic.checkpoints.keys_read import told_by_keys
 from mllint.semantic.checkpoints.loads import Load, contents, wanted
 from mllint.semantic.checkpoints.misnamed import misnamed
 from mllint.semantic.checkpoints.never_written import may_be_of_another
 from mllint.semantic.checkpoints.of_class import is_loaded_otherwise, written_of_class
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
+from mllint.semantic.checkpoints.read_for_two import read_for_two
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.shared_state import SharedState, shared_state
 from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.tracing import Tracer
@@ -24,6 +27,9 @@ from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, 
 from mllint.semantic.modules.module_keys import ANYTHING
 from mllint.semantic.values import ClassObject, Instance, Module, Object, is_object
 from mllint.syntax.shape import dotted_path, last_word
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 # Keys that training scripts give to what they save, and that no parameter has.
 _CHECKPOINT_KEYS = frozenset({
@@ -38,7 +44,7 @@ _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 
 ProblemKind = Literal[
     "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped",
-    "crosswise", "asked", "several",
+    "crosswise", "asked", "several", "shared", "for two",
 ]  # fmt: skip
 
 
@@ -53,7 +59,9 @@ class Problem(msgspec.Struct, frozen=True):
     ``misnamed``: a file to whose path (``names``) nothing is written, while ``saved`` goes to one that nearly is it.
     ``crosswise``: the state of something else, into which that of this is loaded (``names``).
     ``several``: a list of state dicts. ``asked``: an entry that is asked for under another key (``names``: both).
-    ``stripped``: a file of which another branch takes a prefix (``names``) off the keys.
+    ``stripped``: a file of which another branch takes a prefix (``names``) off the keys. ``shared``: what goes into a
+    module as well (``shared``). ``for two``: the state of another thing, too, while the own one is saved (``names``:
+    the key of that, and the other thing).
     """
 
     kind: ProblemKind
@@ -62,6 +70,7 @@ class Problem(msgspec.Struct, frozen=True):
     mismatch: Mismatch | None = None
     names: tuple[str, ...] = ()
     wrapped: OneSided | None = None
+    shared: SharedState | None = None
 
 
 def problem_of(load: Load) -> Problem | None:
@@ -77,12 +86,15 @@ def problem_of(load: Load) -> Problem | None:
         problem = _of_content(load, saved, content)
         if problem is None:
             # The file may be one of several, and one that fits is enough.
-            return _from_inside(load)
+            return _from_inside(load) or _by_the_own_entry(load)
         found.append(problem)
     if found:
         return found[0]
     return (
         _by_the_code_around(load)
+        or _by_the_keys(load)
+        or _by_another_load(load)
+        or _by_the_own_entry(load)
         or _from_inside(load)
         or _by_the_other_branch(load)
         or _by_the_path(load)
@@ -107,6 +119,24 @@ def _by_the_other_branch(load: Load) -> Problem | None:
     """What is wrong where another branch takes a prefix off the keys of the same file."""
     prefix = stripped_beside(load)
     return None if prefix is None else Problem("stripped", names=(prefix,))
+
+
+def _by_the_keys(load: Load) -> Problem | None:
+    """What is wrong with a dict of which single weights are read, by their keys."""
+    wrapped = told_by_keys(load)
+    return None if wrapped is None else Problem("one-sided", wrapped=wrapped)
+
+
+def _by_another_load(load: Load) -> Problem | None:
+    """What is wrong where the very same state is loaded into a thing of another kind."""
+    shared = shared_state(load)
+    return None if shared is None else Problem("shared", shared=shared)
+
+
+def _by_the_own_entry(load: Load) -> Problem | None:
+    """What is wrong where an entry goes into two things, of which one is saved under another key."""
+    found = read_for_two(load)
+    return None if found is None else Problem("for two", names=found)
 
 
 def _by_the_path(load: Load) -> Problem | None:
@@ -158,7 +188,7 @@ def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Proble
         return None
     mismatch = compare(content.keys if isinstance(content, State) else key_set(content), keys)
     # Networks of two runs differ in their layers, but not in how they were wrapped; and each network has its files:
-    # where other code saves another network, it may be what a third one has written.
+    # where other code saves another network, it may be what a third one has written. Not one that holds this one.
     is_certain = saved is None or saved.is_certain
     is_own = saved is None or (is_certain and saved.place.model is load.model)
     if not is_own and _is_of_another_class(load, content):
@@ -169,12 +199,33 @@ def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Proble
 
 
 def _is_of_another_class(load: Load, content: State | Record) -> bool:
-    """Whether what is loaded is the state of a network of another class than the one that it is loaded into."""
+    """Whether what is loaded is the state of a network of another class than the one that it is loaded into.
+
+    Not where one of the two was made to hold one of the other's class: ``WithLoss(net)``.
+    """
     owner = content.owner if isinstance(content, State) else None
     if not isinstance(owner, Module) or not isinstance(load.value, Module):
         return False
-    one, other = owner.definition, load.value.definition
-    return owner.name != load.value.name or (one is not None and other is not None and not one.is_same_as(other))
+    return not (
+        _is_of_class(owner, load.value)
+        or _is_given_one(content.place.model, owner, load.value)
+        or _is_given_one(load.model, load.value, owner)
+    )
+
+
+def _is_of_class(one: Module, other: Module) -> bool:
+    if one.definition is None or other.definition is None:
+        return one.name == other.name
+    return one.definition.is_same_as(other.definition)
+
+
+def _is_given_one(model: "Model", outer: Module, inner: Module) -> bool:
+    """Whether the call that makes a module is given another one of some class of the project."""
+    given = () if outer.call is None or id(outer.call) not in model.tree.parents else outer.call.args
+    values = (model.value(arg.value) for arg in given)
+    return inner.definition is not None and any(
+        isinstance(value, Module) and value.definition is not None and _is_of_class(value, inner) for value in values
+    )
 
 
 def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | None:

@@ -14,6 +14,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.contents import FromFile
+from mllint.semantic.checkpoints.entry_used import entries_used
 from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.places import Place
@@ -90,7 +91,8 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
     )
     if not is_told:
         return False
-    if taken_for_module(model, load) is not None or _is_read_safely(model, load):
+    is_mistaken = taken_for_module(model, load) is not None or any(entries_used(model, load))
+    if is_mistaken or _is_read_safely(model, load):
         return False  # the code has saved a dict there, or knows that it can be read so
     if model.project is None:
         return _ALLOWED.search(model.source.text.encode()) is None

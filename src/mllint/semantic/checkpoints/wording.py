@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 from mllint.semantic.checkpoints.contents import Absent, Record, State
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken
+from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
 from mllint.semantic.checkpoints.read_again import ReadAgain
 from mllint.semantic.checkpoints.saved_twice import SavedTwice
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.unpacked import Unpacked
+from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.values import Object, Value
 
 if TYPE_CHECKING:
@@ -56,6 +58,14 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             return message, "save each state under the key from which it is loaded"
         case "one-sided":
             return _of_one_side(problem) if problem.saved is None else _of_half(load, problem)
+        case "shared":
+            assert problem.shared is not None
+            place = Place(load.model, problem.shared.other).seen_from(load.model)
+            message = f"the same state goes into {_kind(load.value)} here, and into a module ({place})"
+            return message, "load the state of the same object"
+        case "for two":
+            own, other = problem.names
+            return f"the state of `{other}` is loaded into both, and `{own}` is never read", f"read the entry `{own}`"
         case "misnamed":
             return _of_no_file(load, problem)
         case "asked":
@@ -69,10 +79,14 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
     return _other_keys(load, problem)
 
 
-def words_of_use(model: "Model", mistaken: Mistaken) -> tuple[str, str]:
-    """The same about a state dict that is taken for a module."""
+def words_of_use(model: "Model", mistaken: Mistaken, key: str | None = None) -> tuple[str, str]:
+    """The same about a state dict that is taken for a module; ``key``: an entry of a file, for any object."""
     place = mistaken.saved.place.seen_from(model)
     lack = f"has no `{mistaken.method}`" if mistaken.method else "cannot be called"
+    if key is not None:
+        message = f"`{key}` {lack}: {place} saves a state dict there"
+        message = message if len(message) <= LONGEST else f"this entry {lack}: {place} saves a state dict there"
+        return message, "make the object first, then load into it what was read: `.load_state_dict(...)`"
     kind = "state dict" if isinstance(mistaken.saved.content, State) else "dict"
     return (
         f"what is read {lack}: {place} saves a {kind}",
@@ -192,6 +206,17 @@ def _of_no_file(load: Load, problem: Problem) -> tuple[str, str]:
 def _of_one_side(problem: Problem) -> tuple[str, str]:
     wrapped = problem.wrapped
     assert wrapped is not None
+    if not wrapped.wrapper:
+        return (
+            f"the keys that are read begin with `{wrapped.prefix}`, and the module is in no wrapper",
+            f'take the prefix off: `{{k.removeprefix("{wrapped.prefix}"): v for k, v in state.items()}}`',
+        )
+    if wrapped.part:
+        prefix = wrapped.part + wrapped.prefix
+        return (
+            f"the wanted keys begin with `{prefix}` in `{wrapped.wrapper}`, those that are read do not",
+            "load the state before a part of the module is wrapped",
+        )
     inside = f'`getattr(model, "{wrapped.prefix.removesuffix(".")}", model)`'
     return (
         f"the {'loaded' if wrapped.is_given else 'wanted'} keys begin with `{wrapped.prefix}` "
@@ -214,7 +239,7 @@ def _other_keys(load: Load, problem: Problem) -> tuple[str, str | None]:
     keys = "the keys" if problem.saved is None else f"the keys that {_saved(load, problem)} saves"
     one_sided = one_sided_prefix(load, problem)
     if one_sided is None:
-        return _difference(load, problem), None
+        return _of_parts(keys, problem) or (_difference(load, problem), None)
     prefix, is_given = one_sided
     if is_given:
         return (
@@ -225,6 +250,23 @@ def _other_keys(load: Load, problem: Problem) -> tuple[str, str | None]:
         f"{keys} lack the `{prefix}` of the wrapped module",
         f"load into the module that is wrapped: `.{prefix.removesuffix('.')}`",
     )
+
+
+def _of_parts(keys: str, problem: Problem) -> tuple[str, str] | None:
+    """The message where only parts of the module are in a wrapper, on one side."""
+    mismatch = problem.mismatch
+    assert mismatch is not None
+    sides = (mismatch.unexpected, mismatch.missing)
+    for bare, wrapped in (sides, sides[::-1]):
+        parts = sorted({key.partition(".")[0] for key in bare})
+        for prefix in WRAPPER_PREFIXES:
+            behind = {key.replace(".", f".{prefix}", 1) for key in bare if "." in key}
+            if behind and behind == set(wrapped):
+                part = f"`{prefix}` behind {listed(f'{name}.' for name in parts)}"
+                if bare is mismatch.unexpected:
+                    return f"{keys} lack the {part}", "load the state before a part of the module is wrapped"
+                return f"{keys} have a {part}", "save the state before a part of the module is wrapped"
+    return None
 
 
 def _difference(load: Load, problem: Problem) -> str:

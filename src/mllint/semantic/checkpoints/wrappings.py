@@ -1,6 +1,7 @@
 """In what the module that an expression stands for may be wrapped, one answer for each way to it."""
 
 import itertools
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -12,7 +13,7 @@ from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
-from mllint.semantic.expressions.arguments import MAX_CALLS, is_asked_about, passed_for
+from mllint.semantic.expressions.arguments import KIND_QUESTIONS, MAX_CALLS, is_asked_about, passed_for
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Value
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 WRAPPERS = ("DataParallel", "DistributedDataParallel", "compile")
 """The last words of what puts a prefix in front of the keys."""
+_WRAPPING = re.compile(rb"DataParallel\b")
 MAX_STEPS = 6
 """Through how many names and calls a module is followed to where it was wrapped."""
 # What is taken out of a wrapper.
@@ -168,10 +170,27 @@ def passed_to(parameter: Binding) -> list[tuple["Model", cst.BaseExpression]]:
     if not isinstance(parameter.node, cst.Param) or not isinstance(parameter.scope.node, cst.FunctionDef):
         return []
     info = home.function_info(parameter.scope.node)
-    if not info.is_transparent or is_asked_about(home, info, parameter.node):
+    if not info.is_transparent or _decides(home, info, parameter.node):
         return []
     passed = [(home, node) for node in passed_for(home, info, parameter.node)]
     return _once_taken_out(passed or passed_elsewhere(home, info, parameter))
+
+
+def _decides(home: "Model", info: "FunctionInfo", parameter: cst.Param) -> bool:
+    """Whether a function does something else by what it was given; not where only an expression is chosen by that.
+
+    ``self.inside = net.module if isinstance(net, DataParallel) else net`` leaves ``net`` what it is.
+    """
+    if not is_asked_about(home, info, parameter):
+        return False
+    asking = [call for word in KIND_QUESTIONS for call in home.calls_by_word.get(word, ())]
+    for call in asking:
+        asked = dotted_path(call.args[0].value) if call.args else None
+        if asked == parameter.name.value and home.enclosing_function(call) is info.node:
+            choice = home.tree.nearest(call, cst.IfExp)
+            if choice is None or not home.tree.is_inside(call, choice.test):
+                return True
+    return False
 
 
 def _once_taken_out(passed: list[tuple["Model", cst.BaseExpression]]) -> list[tuple["Model", cst.BaseExpression]]:
@@ -183,10 +202,14 @@ def _once_taken_out(passed: list[tuple["Model", cst.BaseExpression]]) -> list[tu
 def passed_elsewhere(
     home: "Model", info: "FunctionInfo", parameter: Binding
 ) -> list[tuple["Model", cst.BaseExpression]]:
-    """What the files that import this one, and wrap, pass for a parameter of a function that it never calls itself."""
+    """What the files that import this one pass for a parameter of a function that it never calls itself.
+
+    Where they do not wrap it themselves, something near has to: what they import may.
+    """
     found: list[tuple[Model, cst.BaseExpression]] = []
     word = info.owner.name if info.owner is not None and info.name == "__init__" else info.name
-    for model in home.importers(*WRAPPERS[:2]):
+    is_near = home.project is not None and home.project.is_written_near(home.path, _WRAPPING)
+    for model in home.importers(*WRAPPERS[:2], *([word] if is_near else [])):
         for call in calls_of_function(model, word):
             if not _enters(model.value(call.func), info):
                 continue

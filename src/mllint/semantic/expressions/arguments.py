@@ -13,7 +13,8 @@ from mllint.syntax.shape import argument, dotted_path, has_star_arguments
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_KIND_QUESTIONS = ("hasattr", "isinstance", "type", "callable")
+KIND_QUESTIONS = ("hasattr", "isinstance", "type", "callable")
+"""What is called to ask what something is."""
 MAX_CALLS = 12
 """With more calls than this a parameter counts as unknown."""
 
@@ -97,7 +98,7 @@ def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> 
 
 def _asked_about(model: "Model") -> Iterator[tuple[int, str]]:
     """The functions of the file (by the ``id`` of their nodes) with each name whose kind they ask about."""
-    for word in _KIND_QUESTIONS:
+    for word in KIND_QUESTIONS:
         for call in model.calls_by_word.get(word, ()):
             asked = dotted_path(call.args[0].value) if call.args and isinstance(call.func, cst.Name) else None
             if asked is not None:

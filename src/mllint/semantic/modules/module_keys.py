@@ -1,8 +1,9 @@
 """The keys of the state dict of a module that an expression stands for."""
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -10,8 +11,9 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.libraries import is_module_class
-from mllint.semantic.construction.parts import Part
+from mllint.semantic.construction.parts import Part, open_part
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module
@@ -62,8 +64,8 @@ def _derived_keys(model: "Model", node: cst.BaseExpression, module: Module) -> K
     changed = _changed_later(model, node, module)
     part = Construction().built_at(node, model)
     if isinstance(part, Part) and not (part.is_open and not part.children):
-        for name in changed:
-            part.loosen(name)
+        for change in changed:
+            change.apply(part)
         return _excluding_wrapper(part.keys(), module)
     keys = ANYTHING if "?" in module.wrappers else _bare_keys(model, module, changed)
     for name in reversed(module.wrappers):
@@ -75,7 +77,7 @@ def _derived_keys(model: "Model", node: cst.BaseExpression, module: Module) -> K
     return keys
 
 
-def _bare_keys(model: "Model", module: Module, changed: list[str | None]) -> KeySet:
+def _bare_keys(model: "Model", module: Module, changed: "list[_Changed]") -> KeySet:
     """The keys of a module without its wrappers, from the call that builds it; of one of several, from each call."""
     if module.call is None and module.others:
         every = [_bare_keys(model, other, changed) for other in module.others]
@@ -94,8 +96,8 @@ def _bare_keys(model: "Model", module: Module, changed: list[str | None]) -> Key
         return _NO_WRAPPER
     if not isinstance(part, Part):
         return ANYTHING
-    for name in changed:
-        part.loosen(name)
+    for change in changed:
+        change.apply(part)
     return _excluding_wrapper(part.keys(), module)
 
 
@@ -116,16 +118,72 @@ def _may_be_wrapper(module: Module) -> bool:
     )
 
 
-def _changed_later(model: "Model", node: cst.BaseExpression, module: Module) -> list[str | None]:
-    """Names under which the file changes a module after it was built; ``None`` for a name that is not known."""
-    changed: list[str | None] = []
+class _Changed(NamedTuple):
+    """A change of what a module has under a name (``None``: not known which).
+
+    ``wrapper``: the word for the part in the wrapper that it was put into, empty where that comes later; ``None``:
+    something else may be there.
+    """
+
+    name: str | None
+    wrapper: str | None = None
+
+    def apply(self, part: Part) -> None:
+        """Make the change in the module."""
+        if self.name is None or self.wrapper is None:
+            part.loosen(self.name)
+        elif self.wrapper:
+            inner = part.children.get(self.name, open_part())
+            part.register(self.name, Part(children={self.wrapper: inner}))
+
+
+def _changed_later(model: "Model", node: cst.BaseExpression, module: Module) -> list[_Changed]:
+    """What the file changes in a module after it was built."""
+    changed: list[tuple[str, str | None]] = []
     calls = [module.call, *(other.call for other in module.others)]
-    names = {key: name for call in calls for name in _names_of(model, node, call) if (key := dotted_path(name))}
-    for _, name in sorted(names.items()):
-        for holder in _mentions_of(model, name):
+    paths = {key: path for call in calls for path in _names_of(model, node, call) if (key := dotted_path(path))}
+    for key, path in sorted(paths.items()):
+        for holder in _mentions_of(model, path):
             parent = model.tree.parent(holder)
-            changed += [] if parent is None else _change(model, holder, parent)
-    return changed
+            found = [] if parent is None else _change(model, holder, parent)
+            if found and not _is_another(model, holder, calls):
+                changed += [(key, name) for name in found]
+    names = Counter(name for _, name in changed)
+    return [
+        _Changed(name, _put_into(model, node, key, name) if name is not None and names[name] == 1 else None)
+        for key, name in changed
+    ]
+
+
+def _put_into(model: "Model", node: cst.BaseExpression, key: str, name: str) -> str | None:
+    """The word for a part of a module inside the wrapper that the same function has put it into on each way to a place.
+
+    ``net.encoder = DataParallel(net.encoder)``. Empty where it does so behind the place only, ``None`` where more, or
+    something else, may have happened.
+    """
+    scope, path = model.scope_of(node), f"{key}.{name}"
+    bound = scope.bindings.get(path, [])
+    made = as_itself(bound[0].value) if len(bound) == 1 and bound[0].value is not None else None
+    wrapper = lookup.wrapper(model.qualified_name(made.func) or "") if isinstance(made, cst.Call) else None
+    if wrapper is None or not wrapper.prefix or not isinstance(made, cst.Call) or not made.args:
+        return None
+    if dotted_path(as_itself(made.args[0].value)) != path or dotted_path(node) != key:
+        return None
+    if scope.reaching(key, bound[0].node).bindings != scope.reaching(key, node).bindings:
+        return None
+    reaching = scope.reaching(path, node)
+    if not reaching.bindings:
+        return ""
+    return None if reaching.may_be_unbound else wrapper.prefix.removesuffix(".")
+
+
+def _is_another(model: "Model", holder: cst.Name | cst.Attribute, calls: list[cst.Call | None]) -> bool:
+    """Whether a name surely stands for a module that another call has built than those that are asked about."""
+    made = [model.binding_value(binding) for binding in model.reaching(holder)]
+    return bool(made) and all(
+        isinstance(value, Module) and value.call is not None and not value.others and value.call not in calls
+        for value in made
+    )
 
 
 def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -> list[cst.BaseExpression]:
@@ -139,7 +197,7 @@ def _names_of(model: "Model", node: cst.BaseExpression, call: cst.Call | None) -
     return names
 
 
-def _mentions_of(model: "Model", path: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+def _mentions_of(model: "Model", path: cst.BaseExpression) -> Iterator[cst.Name | cst.Attribute]:
     """Where the file names a path; ``self.fc`` in its class, in the bases of that, and in what derives from it."""
     key, root = dotted_path(path) or "", root_of(path)
     method = None if root is path else method_of_receiver(model, root)
