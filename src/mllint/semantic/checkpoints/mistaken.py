@@ -28,12 +28,14 @@ _METHODS = frozenset({
     "state_dict", "load_state_dict", "set_state_dict", "requires_grad_", "sublayers",
 })  # fmt: skip
 """Methods of modules that no dict has."""
+_INSIDE = "module"
+"""What a wrapper calls the module in it."""
 
 
 class Mistaken(msgspec.Struct, frozen=True):
-    """The method of modules that is called of what was read (empty: it is called itself), and what is in the file."""
+    """What modules have that is taken of what was read (empty: it is called itself), and what is in the file."""
 
-    method: str
+    attribute: str
     saved: Saved
 
 
@@ -43,16 +45,20 @@ def taken_for_module(model: "Model", read: cst.Call) -> Mistaken | None:
     if found is None:
         return None
     use, node = found
-    if is_guarded(Load(model, use, node, None, node, None)) or is_guarded(Load(model, read, read, None, read, None)):
+    call = use if isinstance(use, cst.Call) else read
+    if is_guarded(Load(model, call, node, None, node, None)) or is_guarded(Load(model, read, read, None, read, None)):
         return None
     written = list(_written(model, name, FromFile(Place(model, read))))
     if not written or not all(_is_dict(content) for _, content in written):
         return None
-    method = use.func.attr.value if isinstance(use.func, cst.Attribute) and use.func.value is node else ""
-    return Mistaken(method, written[0][0])
+    taken = use.func if isinstance(use, cst.Call) else use
+    is_of_it = isinstance(taken, cst.Attribute) and taken.value is node
+    return Mistaken(taken.attr.value if isinstance(taken, cst.Attribute) and is_of_it else "", written[0][0])
 
 
-def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[cst.Call, cst.BaseExpression] | None]:
+def _used_as_module(
+    model: "Model", read: cst.Call
+) -> tuple[str | None, tuple[cst.BaseExpression, cst.BaseExpression] | None]:
     """The name that is given to what is read, and the first use of it as a module, with what is used there."""
     chained = _use(model, read)
     if chained is not None:
@@ -69,9 +75,11 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     return name, None
 
 
-def _use(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
-    """The call of an expression, or of a method of modules on it, that it stands in."""
+def _use(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The call of an expression, or of a method of modules on it, that it stands in; or the module taken out of it."""
     above = model.tree.parent(node)
+    if isinstance(above, cst.Attribute) and above.value is node and above.attr.value == _INSIDE:
+        return None if isinstance(model.tree.parent(above), cst.AssignTarget) else above
     if isinstance(above, cst.Attribute) and above.value is node and above.attr.value in _METHODS:
         node = above
     return model.tree.call_of(node)
