@@ -14,7 +14,7 @@
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
 ``of_class``       what the code saves of a class of networks, where no more than a name tells which file is read
-``told_elsewhere`` what the project saves, where another script reads the same option in the form of it
+``told_elsewhere`` what the project saves, where another function reads the same option in that form
 ``two_forms``      files of which a function loads the whole, and an entry as well
 ``misread``        what is surely wrong with a call that reads a file
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it

@@ -6,6 +6,8 @@
 
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.journeys import journey_of
@@ -17,14 +19,12 @@ from mllint.semantic.names.scopes import BindingKind
 from mllint.syntax.shape import fingerprint
 
 if TYPE_CHECKING:
-    import libcst as cst
-
     from mllint.semantic.checkpoints.wrapped import WrappedSave
     from mllint.semantic.model import Model
 
 
 def is_read_bare_beside(save: "WrappedSave", wrapped: Load, bare: Load) -> bool:
-    """Whether a file goes into the wrapped module that is saved, and in another branch into the same without it."""
+    """Whether a file goes into the wrapped module that is saved, and in another branch into one from the same maker."""
     model = save.call_model
     if wrapped.model is not model or bare.model is not model or not (wrapped.is_strict and bare.is_strict):
         return False
@@ -42,10 +42,8 @@ def is_read_bare_beside(save: "WrappedSave", wrapped: Load, bare: Load) -> bool:
     return is_alike and not is_wrapped_later(bare) and not is_guarded(wrapped) and not is_guarded(bare)
 
 
-def _made(model: "Model", node: "cst.BaseExpression") -> set[str]:
-    """The texts of what makes the thing that an expression stands for; none where not all of them are known."""
-    found = {
-        fingerprint(item.value) if item.kind is BindingKind.ASSIGN and item.value is not None and not item.path else ""
-        for item in model.reaching(node)
-    }
-    return set() if "" in found else found
+def _made(model: "Model", node: cst.BaseExpression) -> set[str]:
+    """The texts of what is called to make the thing that an expression stands for; none where not all are known."""
+    bound = [item.value if item.kind is BindingKind.ASSIGN and not item.path else None for item in model.reaching(node)]
+    calls = [call for call in bound or [node] if isinstance(call, cst.Call)]
+    return {fingerprint(call.func) for call in calls} if len(calls) == len(bound or [node]) else set()
