@@ -7,8 +7,8 @@ the module. What is certain is told from the classes, and from what the project 
   function beside saves such ones, or all that the file saves of the module are such, and an option says that a training
   goes on with what is loaded. Where a file is only called like those that the project saves, `net.pt` and
   `net_{epoch}.pt`, or an option says which is read, and an entry of it is loaded, the class tells, if all that is saved
-  of it is in one form: another fits none. So it is told by another function that reads an option of the same name in the
-  form in which all things of the receiver's name are saved, if nothing in the project writes the one that is read here;
+  of it is in one form: another fits none. So does another function that reads an option of the same name in the form
+  in which all things of the receiver's name are saved, if nothing in the project writes the one that is read here;
 - one file is loaded twice into the same thing, as a whole and an entry of it, one after the other;
 - an entry is read, for whatever it is, that is never saved: not to that file, or not by the function that belongs to
   the one that reads, as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is
