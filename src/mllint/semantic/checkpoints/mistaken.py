@@ -33,9 +33,9 @@ _INSIDE = "module"
 
 
 class Mistaken(msgspec.Struct, frozen=True):
-    """What modules have that is taken of what was read (empty: it is called itself), and what is in the file."""
+    """The method of modules, or `module`, of what was read (empty: it is called itself), and what is in the file."""
 
-    attribute: str
+    method: str
     saved: Saved
 
 

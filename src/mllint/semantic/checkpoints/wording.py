@@ -72,7 +72,7 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
 def words_of_use(model: "Model", mistaken: Mistaken) -> tuple[str, str]:
     """The same about a state dict that is taken for a module."""
     place = mistaken.saved.place.seen_from(model)
-    lack = f"has no `{mistaken.attribute}`" if mistaken.attribute else "cannot be called"
+    lack = f"has no `{mistaken.method}`" if mistaken.method else "cannot be called"
     kind = "state dict" if isinstance(mistaken.saved.content, State) else "dict"
     return (
         f"what is read {lack}: {place} saves a {kind}",
