@@ -28,8 +28,6 @@ _METHODS = frozenset({
     "state_dict", "load_state_dict", "set_state_dict", "requires_grad_", "sublayers",
 })  # fmt: skip
 """Methods of modules that no dict has."""
-_INSIDE = "module"
-"""What a wrapper calls the module in it."""
 
 
 class Mistaken(msgspec.Struct, frozen=True):
@@ -76,10 +74,16 @@ def _used_as_module(
 
 
 def _use(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
-    """The call of an expression, or of a method of modules on it, that it stands in; or the module taken out of it."""
+    """The use of an expression as a module: a call, or `.module`, which takes the module out of a wrapper."""
     above = model.tree.parent(node)
-    if isinstance(above, cst.Attribute) and above.value is node and above.attr.value == _INSIDE:
+    if isinstance(above, cst.Attribute) and above.value is node and above.attr.value == "module":
         return None if isinstance(model.tree.parent(above), cst.AssignTarget) else above
+    return use_as_object(model, node)
+
+
+def use_as_object(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+    """The call of an expression, or of a method of modules on it, that it stands in."""
+    above = model.tree.parent(node)
     if isinstance(above, cst.Attribute) and above.value is node and above.attr.value in _METHODS:
         node = above
     return model.tree.call_of(node)
