@@ -119,10 +119,17 @@ class Project:
 
     def is_written_near(self, reader: Path, pattern: re.Pattern[bytes]) -> bool:
         """Whether the pattern matches in a Python file below the folder of a file, or right in a folder above it."""
-        self.reads.note(str(reader), ("near", str(reader.parent)))
-        key = (reader.parent, pattern.pattern)
+        return self._is_written_below(reader.parent, reader, pattern)
+
+    def is_written_anywhere(self, reader: Path, pattern: re.Pattern[bytes]) -> bool:
+        """Whether the pattern matches in a Python file of the project."""
+        return self._is_written_below(self.root, reader, pattern)
+
+    def _is_written_below(self, folder: Path, reader: Path, pattern: re.Pattern[bytes]) -> bool:
+        self.reads.note(str(reader), ("near", str(folder)))
+        key = (folder, pattern.pattern)
         if key not in self._written:
-            files = self.disk.files_near(reader.parent)
+            files = self.disk.files_near(folder)
             self._written[key] = any(pattern.search(self.disk.read(file) or b"") for file in files)
         return self._written[key]
 

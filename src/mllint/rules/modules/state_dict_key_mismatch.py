@@ -7,7 +7,9 @@ the module. What is certain is told from the classes, and from what the project 
   function beside saves such ones, or all that the file saves of the module are such, and an option says that a training
   goes on with what is loaded. Where a file is only called like those that the project saves, `net.pt` and
   `net_{epoch}.pt`, or an option says which is read, and an entry of it is loaded, the class tells, if all that is saved
-  of it is in one form: another fits none;
+  of it is in one form: another fits none. So does another function that reads an option of the same name in the form
+  in which all things of the receiver's name are saved, if nothing in the project writes the one that is read here;
+- one file is loaded twice into the same thing, as a whole and an entry of it, one after the other;
 - an entry is read, for whatever it is, that is never saved: not to that file, or not by the function that belongs to
   the one that reads, as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is
   loaded at once also where the same code saves most of the other entries that are read, and any where it saves all of
@@ -38,10 +40,10 @@ the module. What is certain is told from the classes, and from what the project 
 - the whole checkpoint is loaded where the test around the load has found the state dict in it:
   `if "state_dict" in checkpoint:`;
 - a whole module was saved, not its state dict, or the reverse: what `torch.load` reads is used as a module
-  (`model = torch.load(path)`, `model.eval()`), and the code saves the state dict under that path, or under any path
-  where an option says which, or in `save_model` beside `load_model`; a file is known by the default of such an option,
-  or parameter, too; so is an entry used, `scheduler = checkpoint["scheduler"]`, `scheduler.step()`, under whose key the
-  code saves the state, also by who calls the function that returns it;
+  (`model = torch.load(path)`, `model.eval()`, `model.module`), and the code saves the state dict under that path, or
+  under any path where an option says which, or in `save_model` beside `load_model`; a file is known by the default of
+  such an option, or parameter, too; so is an entry used, `scheduler = checkpoint["scheduler"]`, `scheduler.step()`,
+  under whose key the code saves the state, also by who calls the function that returns it;
 - what is read is unpacked, `params, steps = paddle.load(path)`, and the code saves a dict to that path, or, with
   Paddle, nothing but dicts, or nothing: the pair was what `fluid.load_dygraph` returned;
 - `model.state_dict(torch.load(path))`, or `model.state_dict(best)` of a state that was kept, is written for

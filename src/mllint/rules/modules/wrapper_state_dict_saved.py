@@ -33,7 +33,8 @@ torch.save(model.module.state_dict(), "model.pt")
 ## What it leaves alone
 
 Files that are loaded back into a wrapped module, as code that resumes training does, if no other script, which saves
-nothing, loads into the bare one; and projects that take the prefix off somewhere. A module that is wrapped only under a
+nothing, loads into the bare one, and no other branch loads the same file into a module that is made alike and not
+wrapped; and projects that take the prefix off somewhere. A module that is wrapped only under a
 condition, there or by who calls the function, is reported where the project loads what was saved into the bare module
 or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves none of it
 unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in a method
@@ -69,6 +70,7 @@ from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.made_alike import is_read_bare_beside
 from mllint.semantic.checkpoints.taken_alike import is_taken_alike
 from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
@@ -129,13 +131,17 @@ def _is_wrong(save: WrappedSave, context: Context) -> bool:
     if is_taken_off(context.model):
         return False
     loads = list(loads_around(context.model))
-    wrapping = [load.model for load in loads if is_loaded_wrapped(load)]
+    into_wrapped = [load for load in loads if is_loaded_wrapped(load)]
+    wrapping = [load.model for load in into_wrapped]
     bare = [load for load in loads if is_loaded_bare(load, save) and may_read(load, save)]
     if wrapping:
         # It fits where training is resumed, and not where the trained module is used, in a file that saves none.
         saving = [saved.place.model for saved in context.model.surroundings.saved]
         others = [load for load in bare if not is_into_the_inside(load) and load.model not in (*wrapping, *saving)]
-        return any(is_read_by_class(load, save) for load in others)
+        beside = ((load, other) for load in into_wrapped for other in loads if save.is_certain)
+        return any(is_read_by_class(load, save) for load in others) or any(
+            is_read_bare_beside(save, load, other) for load, other in beside
+        )
     return save.is_certain or any(not is_into_the_inside(load) or _is_all(load, loads, save) for load in bare)
 
 

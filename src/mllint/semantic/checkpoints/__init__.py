@@ -14,6 +14,8 @@
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
 ``of_class``       what the code saves of a class of networks, where no more than a name tells which file is read
+``told_elsewhere`` what the project saves, where another function reads the same option in that form
+``two_forms``      files of which a function loads the whole, and an entry as well
 ``misread``        what is surely wrong with a call that reads a file
 ``misnamed``       loads from a path to which nothing is written, beside one that nearly is it
 ``never_written``  entries that are read of a file and not saved there
@@ -44,6 +46,7 @@
 ``keys_read``      loads of a dict of which the keys that are read tell whether a wrapper's prefix is in them
 ``stripped``       loads of one file in two branches, of which only one takes a prefix off the keys
 ``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper
+``made_alike``     loads of one file into the same module with and without a wrapper, in two branches
 ``taken_out``      loads into a wrapper of what is saved of the module inside
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer

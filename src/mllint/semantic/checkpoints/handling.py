@@ -312,7 +312,7 @@ def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
             return {}
         text = string_literal(subscript_index(item))
         is_read = not isinstance(above, (cst.AssignTarget, cst.AugAssign)) and (
-            _runs_with(use, load) or _runs_behind(use, load)
+            runs_with(use, load) or _runs_behind(use, load)
         )
         if text is not None and is_read and model.reaching(use) == bindings:
             found.setdefault(text, []).append(item)
@@ -351,7 +351,7 @@ def is_used_as_dict(item: cst.Subscript, model: "Model") -> bool:
 _BRANCHING = (cst.If, cst.IfExp, cst.For, cst.While, cst.Try, cst.TryStar, cst.Match)
 
 
-def _runs_with(use: cst.BaseExpression, load: "Load") -> bool:
+def runs_with(use: cst.BaseExpression, load: "Load") -> bool:
     """Whether a place surely is reached whenever the load is: it is in no branch that the load is not in."""
     model = load.model
     left = (branch for branch in branches_without(load.call, use, model) if isinstance(branch, cst.BaseSuite))

@@ -31,7 +31,7 @@ _METHODS = frozenset({
 
 
 class Mistaken(msgspec.Struct, frozen=True):
-    """The method of modules that is called of what was read (empty: it is called itself), and what is in the file."""
+    """The method of modules, or `module`, of what was read (empty: it is called itself), and what is in the file."""
 
     method: str
     saved: Saved
@@ -43,18 +43,22 @@ def taken_for_module(model: "Model", read: cst.Call) -> Mistaken | None:
     if found is None:
         return None
     use, node = found
-    if is_guarded(Load(model, use, node, None, node, None)) or is_guarded(Load(model, read, read, None, read, None)):
+    call = use if isinstance(use, cst.Call) else read
+    if is_guarded(Load(model, call, node, None, node, None)) or is_guarded(Load(model, read, read, None, read, None)):
         return None
     written = list(_written(model, name, FromFile(Place(model, read))))
     if not written or not all(_is_dict(content) for _, content in written):
         return None
-    method = use.func.attr.value if isinstance(use.func, cst.Attribute) and use.func.value is node else ""
-    return Mistaken(method, written[0][0])
+    taken = use.func if isinstance(use, cst.Call) else use
+    is_of_it = isinstance(taken, cst.Attribute) and taken.value is node
+    return Mistaken(taken.attr.value if isinstance(taken, cst.Attribute) and is_of_it else "", written[0][0])
 
 
-def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[cst.Call, cst.BaseExpression] | None]:
+def _used_as_module(
+    model: "Model", read: cst.Call
+) -> tuple[str | None, tuple[cst.BaseExpression, cst.BaseExpression] | None]:
     """The name that is given to what is read, and the first use of it as a module, with what is used there."""
-    chained = use_as_object(model, read)
+    chained = _use(model, read)
     if chained is not None:
         return None, (chained, read)
     statement = model.tree.parent(model.tree.beyond_choices(read))
@@ -63,10 +67,18 @@ def _used_as_module(model: "Model", read: cst.Call) -> tuple[str | None, tuple[c
     name = dotted_path(statement.targets[0].target)
     for binding in bound_by(model, statement):
         for node in uses(model, binding) if binding.key == name else ():
-            use = use_as_object(model, node)
+            use = _use(model, node)
             if use is not None:
                 return name, (use, node)
     return name, None
+
+
+def _use(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The use of an expression as a module: a call, or `.module`, which takes the module out of a wrapper."""
+    above = model.tree.parent(node)
+    if isinstance(above, cst.Attribute) and above.value is node and above.attr.value == "module":
+        return None if isinstance(model.tree.parent(above), cst.AssignTarget) else above
+    return use_as_object(model, node)
 
 
 def use_as_object(model: "Model", node: cst.BaseExpression) -> cst.Call | None:

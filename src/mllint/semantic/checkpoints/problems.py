@@ -22,7 +22,9 @@ from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.shared_state import SharedState, shared_state
 from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
+from mllint.semantic.checkpoints.told_elsewhere import written_as_read_elsewhere
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.checkpoints.two_forms import entries_loaded
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
 from mllint.semantic.modules.module_keys import ANYTHING
 from mllint.semantic.values import ClassObject, Instance, Module, Object, is_object
@@ -111,6 +113,7 @@ def _by_what_is_written_beside(load: Load) -> Problem | None:
     # Where what the file saves is loaded as it is beside, an entry is one of another file.
     if not written and not (content.trail and is_loaded_otherwise(load, content)):
         written = records_written(load.model, last_word(load.receiver), content)
+    written = written or written_as_read_elsewhere(load, content)
     found = [_of_content(load, saved, inner) for saved, inner in written]
     return found[0] if all(found) and found else None
 
@@ -284,10 +287,15 @@ def _by_the_code_around(load: Load) -> Problem | None:
         return None
     if content.trail:
         return _by_name(load, content)
-    if isinstance(load.value, Object) or dotted_path(load.receiver) == "self" or dotted_path(load.given) is None:
-        return None
-    names = [name for name, items in entries_read(load).items() if _is_no_parameter(load, name, items)]
-    return Problem("read", content, names=tuple(names)) if names else None
+    names = entries_loaded(load, content)
+    if (
+        dotted_path(load.receiver) != "self"
+        and dotted_path(load.given) is not None
+        and not isinstance(load.value, Object)
+    ):
+        found = [name for name, items in entries_read(load).items() if _is_no_parameter(load, name, items)]
+        names = tuple(found) or names
+    return Problem("read", content, names=names) if names else None
 
 
 def _is_no_parameter(load: Load, name: str, items: list[cst.Subscript]) -> bool:
