@@ -173,7 +173,7 @@ def _on_module(
 
 
 def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix | None:
-    """Set the flag on every parameter of a layer of Paddle."""
+    """Set the flag on every parameter of a layer of Paddle: also on the statistics of batch normalization."""
     line = context.parent(statement)
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
         return None
@@ -183,9 +183,8 @@ def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> Nod
     edits = [opening, insert_after(target.value, f".parameters():{indent}{name}")]
     if target.attr.value == "requires_grad":
         edits += _as_stop_gradient(statement, target)
-    # What batch normalization keeps as statistics is among the parameters, and would ask for gradients as they do.
-    is_freezing = constant(statement.value) is (target.attr.value == "stop_gradient")
-    trust = _trust(target, context) if is_freezing else Applicability.UNSAFE
+    freezes = constant(statement.value) is (target.attr.value == "stop_gradient")
+    trust = _trust(target, context) if freezes else Applicability.UNSAFE
     return NodeFix("set the flag on every parameter", tuple(edits), trust)
 
 
