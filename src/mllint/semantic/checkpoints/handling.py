@@ -77,10 +77,15 @@ def _is_tried(body: cst.BaseSuite, load: "Load") -> bool:
     """Whether what stands under ``try`` reads some file, or has to do with the dict that is loaded."""
     names = {dotted_path(name) for name in names_behind(load.given, load.model)}
     return any(
-        last_word(part.func) == "load" if isinstance(part, cst.Call) else dotted_path(part) in names
+        _called(load.model, part) == "load" if isinstance(part, cst.Call) else dotted_path(part) in names
         for part in subtree(body)
         if isinstance(part, (cst.Call, cst.Name, cst.Attribute))
     )
+
+
+def _called(model: "Model", call: cst.Call) -> str:
+    """The last word of what is called, by its own name where it is imported under another one."""
+    return (model.library_name(call.func) or last_word(call.func) or "").rpartition(".")[2]
 
 
 def _suppresses(item: cst.WithItem, model: "Model") -> bool:
