@@ -283,7 +283,7 @@ def is_trained_as_loaded(run: Run, forward: Event) -> bool:
     loop = next((item for item in reversed(forward.loops) if is_updated_in(item, module)), None)
     if loop is None or is_switched_by_maker(module):
         return False
-    return modes_before(run, module, forward) <= {FRESH, TRAINED}
+    return modes_before(run, module, forward, LOADED) <= {LOADED}
 
 
 def is_told_its_mode(forward: Event) -> bool:

@@ -30,7 +30,7 @@ from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
-from mllint.syntax.shape import called_on, constant, dotted_path, is_main_guard, is_super_call
+from mllint.syntax.shape import called_on, constant, dotted_path, is_main_guard, is_super_call, last_word
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class _Unfolding:
         return [helper] if helper.body else []
 
     def _unknown(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
-        if not call.args and not isinstance(call.func, cst.Attribute):
+        if not call.args and not isinstance(call.func, cst.Attribute) and not _is_of_any_name(call.func):
             return []
         self._events += 1
         event = Event(Kind.UNKNOWN, call, frame, None, None, False, around)
@@ -383,6 +383,8 @@ def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
     parts = [arg.value for arg in call.args]
     if isinstance(call.func, cst.Attribute):
         parts.append(call.func if _is_held(call.func, frame) else call.func.value)
+    if isinstance(call.func, cst.Call) and _is_of_any_name(call.func):
+        parts += [arg.value for arg in call.func.args[:1]]
     for part in parts:
         named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
         for node in (part, *(element.value for element in named)):
@@ -397,6 +399,11 @@ def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
         methods = (method for info in called.definition.lineage for method in info.methods.values())
         touched.append(None if any(map(names_event, methods)) else frame.thing(call.func))
     return tuple(touched)
+
+
+def _is_of_any_name(called: cst.BaseExpression) -> bool:
+    """Whether whichever method of an object is called: ``getattr(network, phase)()``."""
+    return isinstance(called, cst.Call) and last_word(called.func) == "getattr"
 
 
 def _is_setting(thing: Thing) -> bool:
