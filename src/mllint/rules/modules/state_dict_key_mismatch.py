@@ -33,8 +33,6 @@ the module. What is certain is told from the classes, and from what the project 
 - the state of an optimizer is loaded into a module, or the reverse; also where two states are saved, or loaded, each
   for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`, and where the very same
   goes into both, at once or through the functions that load them;
-- an entry is loaded into two things, `a.load_state_dict(file["a"])`, `b.load_state_dict(file["a"])`, while the code
-  saves the state of the second under a key of its own, which nothing reads;
 - the state of a model is saved a second time, under `optimizer`: `{"model": net.state_dict(), "optimizer":
   net.state_dict()}`;
 - the whole checkpoint is loaded where the test around the load has found the state dict in it:

@@ -23,7 +23,6 @@
 ``never_given``    lines that are reached only with what no call gives
 ``never_reached``  lines that no known call reaches, since a test is decided by a default
 ``read_again``     entries of a file that are taken for the path of another
-``read_for_two``   states of another thing that are loaded, while the own one is never read
 ``saved_twice``    states that are saved under the key of another thing, too
 ``shared_state``   states that go into an optimizer, and the very same into a module
 ``settings``       settings that are given to a load in the place of a state

@@ -17,7 +17,6 @@ from mllint.semantic.checkpoints.misnamed import misnamed
 from mllint.semantic.checkpoints.never_written import may_be_of_another
 from mllint.semantic.checkpoints.of_class import is_loaded_otherwise, written_of_class
 from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
-from mllint.semantic.checkpoints.read_for_two import read_for_two
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.shared_state import SharedState, shared_state
 from mllint.semantic.checkpoints.stripped import stripped_beside
@@ -46,7 +45,7 @@ _CHECKPOINT_MODELS = _MODEL_KEYS | {"state_dict"}
 
 ProblemKind = Literal[
     "nested", "absent", "whole", "swapped", "keys", "one-sided", "read", "partial", "found", "misnamed", "stripped",
-    "crosswise", "asked", "several", "shared", "for two",
+    "crosswise", "asked", "several", "shared",
 ]  # fmt: skip
 
 
@@ -62,8 +61,7 @@ class Problem(msgspec.Struct, frozen=True):
     ``crosswise``: the state of something else, into which that of this is loaded (``names``).
     ``several``: a list of state dicts. ``asked``: an entry that is asked for under another key (``names``: both).
     ``stripped``: a file of which another branch takes a prefix (``names``) off the keys. ``shared``: what goes into a
-    module as well (``shared``). ``for two``: the state of another thing, too, while the own one is saved (``names``:
-    the key of that, and the other thing).
+    module as well (``shared``).
     """
 
     kind: ProblemKind
@@ -88,7 +86,7 @@ def problem_of(load: Load) -> Problem | None:
         problem = _of_content(load, saved, content)
         if problem is None:
             # The file may be one of several, and one that fits is enough.
-            return _from_inside(load) or _by_the_own_entry(load)
+            return _from_inside(load)
         found.append(problem)
     if found:
         return found[0]
@@ -96,7 +94,6 @@ def problem_of(load: Load) -> Problem | None:
         _by_the_code_around(load)
         or _by_the_keys(load)
         or _by_another_load(load)
-        or _by_the_own_entry(load)
         or _from_inside(load)
         or _by_the_other_branch(load)
         or _by_the_path(load)
@@ -134,12 +131,6 @@ def _by_another_load(load: Load) -> Problem | None:
     """What is wrong where the very same state is loaded into a thing of another kind."""
     shared = shared_state(load)
     return None if shared is None else Problem("shared", shared=shared)
-
-
-def _by_the_own_entry(load: Load) -> Problem | None:
-    """What is wrong where an entry goes into two things, of which one is saved under another key."""
-    found = read_for_two(load)
-    return None if found is None else Problem("for two", names=found)
 
 
 def _by_the_path(load: Load) -> Problem | None:

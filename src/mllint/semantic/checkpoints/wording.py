@@ -63,9 +63,6 @@ def words(load: Load, problem: Problem) -> tuple[str, str | None]:
             place = Place(load.model, problem.shared.other).seen_from(load.model)
             message = f"the same state goes into {_kind(load.value)} here, and into a module ({place})"
             return message, "load the state of the same object"
-        case "for two":
-            own, other = problem.names
-            return f"the state of `{other}` is loaded into both, and `{own}` is never read", f"read the entry `{own}`"
         case "misnamed":
             return _of_no_file(load, problem)
         case "asked":
