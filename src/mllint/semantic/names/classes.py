@@ -15,11 +15,10 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
-from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.mentions import attributes, whole
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
 from mllint.syntax.shape import string_literal
-from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -152,16 +151,16 @@ class Members:
     @cached_property
     def _named_in(self) -> dict[int, set[str]]:
         """The names of methods that each method mentions as an attribute."""
+        methods = {id(method.node): set[str]() for info in self.definition.lineage for method in info.methods.values()}
         names = {name for info in self.definition.lineage for name in info.methods}
-        return {
-            id(method.node): {
-                node.attr.value
-                for node in subtree(method.node)
-                if node.__class__ is cst.Attribute and node.attr.value in names
-            }
-            for info in self.definition.lineage
-            for method in info.methods.values()
-        }
+        for info in self.definition.lineage:
+            model, scope = info.model, info.model.scope(info.node)
+            for name in (name for word in names for name in model.names_within(word, scope)):
+                node = whole(model, name)
+                for ancestor in () if node is name else model.tree.ancestors(node):
+                    if id(ancestor) in methods:
+                        methods[id(ancestor)].add(name.value)
+        return methods
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
