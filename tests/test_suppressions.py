@@ -157,6 +157,8 @@ def test_without_noqa_only_own_comments_count() -> None:
         (" ML101 ", True),
         ("discarded-tensor-result", True),
         ("nan-comparison, discarded-tensor-result", True),
+        ("ALL", True),
+        ("all", False),
         ("ML201", False),
         ("ML1010", False),
         ("M", False),

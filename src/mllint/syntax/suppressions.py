@@ -39,8 +39,9 @@ class Selector(NamedTuple):
     end: int
 
     def names(self, code: str, name: str | None) -> bool:
-        """Whether it names a rule: by its code, by a prefix of it that begins with ``ML``, or by its name."""
-        return self.text == name or (self.text[:2].upper() == "ML" and code.startswith(self.text.upper()))
+        """Whether it names a rule: by its code, by a prefix that begins with ``ML``, by its name, or as ``ALL``."""
+        is_prefix = self.text[:2].upper() == "ML" and code.startswith(self.text.upper())
+        return is_prefix or self.text in (name, "ALL")
 
 
 class Directive(NamedTuple):
