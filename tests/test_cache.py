@@ -35,7 +35,8 @@ USER = "from net import make\n\n# torch\nx = make()\nx.cuda()\nprint(x)\n"
 FAR_USER = "import torch\nfrom package.middle import make\n\nx = make()\nx.cuda()\nprint(x)\n"
 
 
-_PROJECTS = sorted({path.parent for path in FIXTURES.rglob("*.py") if len(path.relative_to(FIXTURES).parts) > 2})
+_PARTS = {path.relative_to(FIXTURES).parts for path in FIXTURES.rglob("*.py")}
+_PROJECTS = sorted({FIXTURES.joinpath(*parts[:2]) for parts in _PARTS if len(parts) > 2})
 
 EVERY = Settings(select=("ALL",))
 
