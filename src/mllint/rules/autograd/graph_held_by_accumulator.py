@@ -55,26 +55,26 @@ print(total / 100)
 ## What it leaves alone
 
 Totals that need their graph: those on which `backward()` is called, or from which something is computed on which it is.
-Loops under `no_grad` or `inference_mode`, also where only the caller is. Loops that neither call `backward()` nor run
-over a data loader, unless they stand in a function that calls `eval()`, or a function or script that only prints the
-total, or a function that only prints a table of the totals: a sum of the losses of several heads is one loss. Sums over
-the parameters of a model that begin right before the loop. Tests, whose few losses live no longer than they do. Totals
-that the loop sets back with the gradients, where these are added up over several batches (where `zero_grad()` stands
-under the same `if`, or with `accelerator.sync_gradients`), and what a loop of a handful of rounds adds:
-`for images in (real, fake)`, `range(rounds)` where the calls in the file give five. What begins anew with each batch
-and gets no more than spent losses of that: one of each model in `for net, optimizer in zip(nets, optimizers)`. What a
-test has told to be no tensor, or the number zero. Buffers of a module without weights, which may be given data alone,
-and those that may be a state that is learned through: another method begins them anew, or `forward` goes on with them;
-but not those that are brought up to date under `if self.training`.
+Loops under `no_grad` or `inference_mode`, also where only the caller is, or the method that adds. Loops that neither
+call `backward()` nor run over a data loader, unless they stand in a function that calls `eval()`, or a function or
+script that only prints the total, or a function that only prints a table of the totals: a sum of the losses of several
+heads is one loss. Sums over the parameters of a model that begin right before the loop. Tests, whose few losses live no
+longer than they do. Totals that the loop sets back with the gradients, where these are added up over several batches
+(where `zero_grad()` stands under the same `if`, or with `accelerator.sync_gradients`), and what a loop of a handful of
+rounds adds: `for images in (real, fake)`, `range(rounds)` where the calls in the file give five. What begins anew with
+each batch and gets no more than spent losses of that: one of each model in `for net, optimizer in zip(nets,
+optimizers)`. What a test has told to be no tensor, or the number zero. Buffers of a module without weights, which may
+be given data alone, and those that may be a state that is learned through: another method begins them anew, or
+`forward` goes on with them; but not those that are brought up to date under `if self.training`.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
-is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`.
-So does, in a loop that trains, what is called a loss among the things that a network gives with gradients on.
-So does a term that a function of the project gives back beside the sum: `loss, bce, kld = criterion(...)`.
-So do the losses that a loop in the round goes through, `for name, loss in losses.items()`, beside
-`sum(losses.values()).backward()`, and all of them together beside `loss = sum(losses)`, `loss.backward()`.
-So does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs
-none of the older ones. So does what also goes into a list of which the round spends the sum: `sum(losses)`, or
+is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`;
+and so does a sum with such a term. So does, in a loop that trains, what is called a loss among the things that a
+network gives with gradients on. So does a term that a function of the project gives back beside the sum: `loss, bce,
+kld = criterion(...)`. So do the losses that a loop in the round goes through, `for name, loss in losses.items()`,
+beside `sum(losses.values()).backward()`, and all of them together beside `loss = sum(losses)`, `loss.backward()`. So
+does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs none
+of the older ones. So does what also goes into a list of which the round spends the sum: `sum(losses)`, or
 `torch.stack(losses).mean()`.
 
 ## Fix safety
