@@ -61,35 +61,23 @@ def evaluate(network: nn.Module, loader) -> float:
 
 ## What it leaves alone
 
-Loops that are under `no_grad()` or `inference_mode()`, also in all of the functions that call them, in other files too,
-or under something that cannot be looked into, as what another package calls `no_grad()`, or contexts that the class
-above was given, and branches that `torch.is_grad_enabled()` leads to where they are off. Methods of a name that no
-other class has, and that another file calls without gradients on an object of which nothing is known, unless that it is
-a module. Functions that are handed on, or picked by a part of their names, where the loop is not part of a training in
-sight. Loops with a word of gradients in them (`grad`, `autograd`, `requires_grad`, hooks): attacks, saliency maps,
-Fisher information; or in a function that looks at the graph itself (`grad_fn`, torchviz's `make_dot`). (Who says that
-inputs or outputs want none, `to_tensor(inputs, stop_gradient=True)`, still gets a graph, for the parameters.)
-Evaluations with `volatile` variables, for a PyTorch before 0.4: a newer one warns of the word itself. Loops in which
-nothing but a loss is called, with an output and a target. Loops in which a library may attack the model: it is given
-the model, or makes the input out of the target, or the model is put into a collection, or something out of sight in the
-loop was made with the model, or with what holds it, or is told what became of its own output (`learner.adapt(loss)`).
-Loops whose results go into a `backward()` later. Models without parameters, those of which the forward pass is a
-`generate()` of transformers or PaddleNLP, and those of which all may be frozen (not before they were trained last), or
-are made without gradients, or hold nothing but parts made so, or whose class computes gradients itself, or a part of it
-in its own forward pass, such as forces; what Paddle's `jit.load` gives, which keeps no graph in evaluation mode, and
-what `torch.jit.freeze()`, a quantization or another library's `compile()`, or poptorch, makes of a model; those of
-ultralytics, which predict in inference mode; those of which nothing is known and whose output PyTorch's `numpy()` reads
-as it is, which raises where there is a graph. Networks of which nothing is known in a file that imports another
-framework, such as MXNet, Jittor or DyNet. Loops whose output is given to a module in training mode, by a method that
-cannot be looked into: it may train. The only forward pass of a script that trains nothing, which keeps one graph until
-the script ends. Single forward passes of inputs that are made up for their shape, loops over random numbers with a
-model as it was made, and the single forward passes of a test, `def test_forward(): ...` in a file with the word in its
-name. What a method of a module does for each item of a dict. Single forward passes right behind a statement with
-another one that is reported. Loops that are left after one batch, or after a few by their number, `if step == 5:
-break`. Functions that are defined anew right below, and those that nothing in the project names, no notebook either,
-where another one evaluates in their place, or a file that imports theirs. What an `except` does where the `try` did it
-under `no_grad()`. Trainings that a trainer of another framework runs. Projects for a PyTorch before 0.4, or
-`paddle.fluid`, where `eval()` itself kept the graph from being recorded.
+- What runs under `no_grad()` or `inference_mode()`, also in all of the functions that call it, in other files too, or
+  under something that cannot be looked into; an `except` whose `try` did it there; branches of `is_grad_enabled()`.
+- Who wants gradients: a word of them in the loop (`grad`, `requires_grad`, hooks), results that go into a `backward()`
+  later, a function that looks at the graph itself (`grad_fn`, torchviz's `make_dot`), a library that may attack the
+  model or is told what became of its output (`learner.adapt(loss)`), a module in training mode that is given the
+  output. (`to_tensor(inputs, stop_gradient=True)` wants none, and still gets a graph, for the parameters.)
+- Models that record none: without parameters, frozen, made without gradients, or whose class computes gradients
+  itself; `generate()` of transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled
+  ones, those of ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
+- What is not known: methods of a name that no other class has, called without gradients elsewhere; functions that are
+  handed on, or picked by a part of their names; networks of another framework, such as MXNet or Jittor.
+- What keeps no more than one graph: the only pass of a script that trains nothing, loops that are left after a few
+  batches (`if step == 5: break`), inputs that are made up, tests, each item of a dict in a method of a module.
+- What nobody runs: functions that are defined anew right below, or that nothing in the project names where another one
+  evaluates in their place. Loops in which nothing but a loss is called. What stands right behind a reported statement.
+- Trainers of other frameworks, `volatile` variables, and projects for a PyTorch before 0.4, or `paddle.fluid`, where
+  `eval()` itself kept the graph from being recorded.
 
 ## Fix safety
 
