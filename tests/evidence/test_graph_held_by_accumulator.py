@@ -466,3 +466,23 @@ def test_paddle_buffer_becomes_part_of_the_graph(paddle: Any, update: Callable[[
         update(layer, output.mean(0))
         output.sum().backward()
     assert not layer.mean.stop_gradient
+
+
+def test_torch_sums_without_gradients_hold_no_graph_and_lists_do(torch: Any) -> None:
+    loss = torch.nn.Linear(3, 1)(torch.rand(2, 3)).mean()
+    total, kept = torch.zeros(1), []
+    with torch.no_grad():
+        total += loss
+        kept.append(loss)
+    assert total.grad_fn is None
+    assert kept[0].grad_fn is not None
+
+
+def test_paddle_sums_without_gradients_hold_no_graph_and_lists_do(paddle: Any) -> None:
+    loss = paddle.nn.Linear(3, 1)(paddle.rand([2, 3])).mean()
+    total, kept = paddle.zeros([1]), []
+    with paddle.no_grad():
+        total = total + loss
+        kept.append(loss)
+    assert total.stop_gradient
+    assert not kept[0].stop_gradient

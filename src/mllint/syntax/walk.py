@@ -243,6 +243,12 @@ class Tree:
         above = self.parents.get(id(callee))
         return above if above.__class__ is cst.Call and above.func is callee else None
 
+    def call_given(self, node: cst.CSTNode) -> cst.Call | None:
+        """The call that an expression is an argument of, by itself."""
+        arg = self.parents.get(id(node))
+        above = self.parents.get(id(arg)) if arg.__class__ is cst.Arg else None
+        return above if above.__class__ is cst.Call else None
+
     def beyond_choices(self, node: cst.BaseExpression) -> cst.BaseExpression:
         """The outermost ``a if test else b`` of which an expression is one side; itself where it is none."""
         above = self.parents.get(id(node))

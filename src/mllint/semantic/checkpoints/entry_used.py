@@ -59,15 +59,9 @@ def _use(model: "Model", item: cst.Subscript) -> cst.Call | None:
     if found is not None or not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
         return found
     places = [node for binding in bound_by(model, statement) for node in _uses(model, binding, _STEPS)]
-    if any(last_word(call.func) in _QUESTIONS for node in places if (call := _given_to(model, node)) is not None):
+    if any(last_word(call.func) in _QUESTIONS for node in places if (call := model.tree.call_given(node)) is not None):
         return None
     return next((use for node in places if (use := use_as_object(model, node)) is not None), None)
-
-
-def _given_to(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
-    arg = model.tree.parent(node)
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    return call if isinstance(call, cst.Call) else None
 
 
 def _uses(model: "Model", binding: Binding, steps: int) -> Iterator[cst.BaseExpression]:

@@ -405,9 +405,8 @@ def completed_dict(load: "Load") -> str | None:
     model = load.model
     key = dotted_path(load.given)
     for use in uses(load.given, model):
-        arg = model.tree.parent(use)
-        call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-        if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+        call = model.tree.call_given(use)
+        if call is None or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
             continue
         full = call.func.value
         if call.func.attr.value != "update" or not isinstance(full, cst.Name) or dotted_path(full) == key:

@@ -101,9 +101,8 @@ def _loads_of_same(model: "Model", item: cst.Subscript) -> Iterator[Load]:
         above = model.tree.parent(holder)
         named = uses_of_bound(model, above) if isinstance(above, cst.Assign) else ()
         for given in (holder, *named):
-            arg = model.tree.parent(given)
-            call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-            other = load_of(model, call) if isinstance(call, cst.Call) else None
+            call = model.tree.call_given(given)
+            other = None if call is None else load_of(model, call)
             if other is not None and other.given is given:
                 yield other
 

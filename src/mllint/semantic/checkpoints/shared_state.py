@@ -30,7 +30,7 @@ class SharedState(NamedTuple):
 
 def shared_state(load: Load) -> SharedState | None:
     """The places where what is loaded into an optimizer, and into a module, is given for the two."""
-    if not isinstance(load.value, Object) or load.value.kind not in STATEFUL or not _mentions_module(load.model):
+    if not isinstance(load.value, Object) or load.value.kind not in STATEFUL or not _has_several_loads(load.model):
         return None
     for given in _given(load):
         if _is_named_for_training(given):
@@ -41,7 +41,7 @@ def shared_state(load: Load) -> SharedState | None:
     return None
 
 
-def _mentions_module(model: "Model") -> bool:
+def _has_several_loads(model: "Model") -> bool:
     """Whether the file has more than one load: it is asked of every one."""
     return sum(len(model.calls_by_word.get(word, ())) for word in LOADING) > 1
 

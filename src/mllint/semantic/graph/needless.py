@@ -302,9 +302,8 @@ def _asks_no_data(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _is_given_to_scattering(model: "Model", node: cst.BaseExpression) -> bool:
-    arg = model.tree.parent(node)
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    if not isinstance(call, cst.Call) or any(item.kind is BindingKind.PARAMETER for item in model.reaching(call.func)):
+    call = model.tree.call_given(node)
+    if call is None or any(item.kind is BindingKind.PARAMETER for item in model.reaching(call.func)):
         return False  # another caller may give the bare module
     callee = model.value(call.func)
     return isinstance(callee, Module) and callee.wrappers[:1] == (_SCATTERING,)

@@ -240,10 +240,9 @@ def _makes_alone(binding: Binding, function: cst.FunctionDef) -> bool:
 
 def _is_wrapped(model: "Model", name: cst.Name) -> bool:
     """Whether a module is given to what makes another one of it, which has its name from there on."""
-    arg = model.tree.parent(name)
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    statement = model.tree.parent(call) if isinstance(call, cst.Call) else None
-    if not isinstance(statement, cst.Assign) or not isinstance(call, cst.Call):
+    call = model.tree.call_given(name)
+    statement = None if call is None else model.tree.parent(call)
+    if call is None or not isinstance(statement, cst.Assign):
         return False
     targets = [target.target for target in statement.targets]
     return [dotted_path(target) for target in targets] == [name.value] and isinstance(model.value(call), Module)

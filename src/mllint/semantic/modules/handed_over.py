@@ -285,9 +285,8 @@ def _is_given_on_in(members: Members, model: "Model", name: str) -> bool:
 
 def _is_asked_for(model: "Model", text: cst.SimpleString) -> bool:
     """Whether a name is only given to ``hasattr``."""
-    arg = model.tree.parent(text)
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    return isinstance(call, cst.Call) and last_word(call.func) == "hasattr"
+    call = model.tree.call_given(text)
+    return call is not None and last_word(call.func) == "hasattr"
 
 
 def _may_be_of(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:

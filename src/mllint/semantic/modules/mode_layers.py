@@ -305,7 +305,7 @@ def _parts(
         kind = type(node)
         if kind is cst.Attribute:
             is_own = getattr(node.value, "value", None) == "self"  # type: ignore[attr-defined]
-            told = _told_the_mode(model, node)
+            told = model.tree.call_given(node)  # `dropout(x, rate, self.training)`
             found.is_asked = found.is_asked or (is_own and (_is_whole_test(model, node) or _may_be_given_mode(holder)))
             is_on = is_own and not (told is not None and drops_nothing(model, rate_of(told), making))
             found.depends = found.depends or is_on
@@ -390,13 +390,6 @@ def _is_whole_test(model: "Model", training: cst.CSTNode) -> bool:
     while isinstance(parent := model.tree.parent(test), cst.UnaryOperation):
         test = parent
     return isinstance(parent, cst.If) and parent.test is test
-
-
-def _told_the_mode(model: "Model", training: cst.CSTNode) -> cst.Call | None:
-    """The call that is given the mode, such as that of a function: ``dropout(x, rate, self.training)``."""
-    arg = model.tree.parent(training)
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    return call if isinstance(call, cst.Call) else None
 
 
 def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode) -> bool:

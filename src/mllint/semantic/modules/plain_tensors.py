@@ -408,9 +408,8 @@ def _computes_with(operation: "FunctionInfo", call: cst.Call, arg: cst.Arg) -> b
 
 def _is_kept(model: "Model", use: cst.BaseExpression) -> bool:
     """Whether a tensor is only given to what keeps it for ``backward()``."""
-    arg = model.tree.parent(use)
-    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
-    return isinstance(call, cst.Call) and last_word(call.func) == "save_for_backward"
+    call = model.tree.call_given(use)
+    return call is not None and last_word(call.func) == "save_for_backward"
 
 
 def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
