@@ -117,6 +117,7 @@ from mllint.syntax.shape import has_few_rounds
 _FEW = 20
 """A loop that is left after so few batches takes a look: each graph is gone with its round."""
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
+_OF_BOTH = "this loop records a graph of every forward pass also when it only evaluates"
 
 rule = Rule(
     code="ML311",
@@ -166,7 +167,8 @@ def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
         return
     if trains_too(model, loop):
-        yield Finding(loop, help="where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`")
+        help_ = "where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`"
+        yield Finding(loop, _OF_BOTH, help_)
     elif is_fed_out_of_sight(model, loop):  # perhaps an attack on another model, which needs gradients
         yield Finding(loop, help=f"put the calls of the model under `with {_framework(context)}.no_grad():`")
     else:

@@ -360,9 +360,19 @@ class Accumulator:
             return True
         bound = (binding.value for binding in self.model.reaching(self.core))
         return any(value is not None and detaches(value) for value in bound) or any(
-            isinstance(part, cst.Attribute) and part.attr.value in CUTTING and is_called_loss(part.value)
+            isinstance(part, cst.Attribute) and part.attr.value in CUTTING and self._is_weighted_loss(part.value)
             for part in subtree(self.added)
         )
+
+    def _is_weighted_loss(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression is a loss, also by its graph, or by the weight that it was multiplied with before."""
+        if is_called_loss(node):
+            return True
+        weight = None if isinstance(self.model.value(self.core), Tensor) else dotted_path(self.core)
+        if weight is None or getattr(self.model.value(node), "attached", None) is True:
+            return weight is not None
+        made = (binding.value for binding in self.model.reaching(node) if binding.value is not None)
+        return any(dotted_path(part) == weight for item in made for part in subtree(item))
 
     def _cuts_entries(self, holder: cst.BaseExpression) -> bool:
         """Whether the loop has put parts of what was in a dict, cut off their graph, into the dict itself."""

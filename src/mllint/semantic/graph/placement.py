@@ -12,6 +12,7 @@ from mllint.semantic.expressions.new_results import NEW
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.leaves import is_leaf
+from mllint.semantic.names.classes import Role
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -395,6 +396,13 @@ def loses_gradient(model: "Model", target: cst.BaseExpression, statement: cst.CS
 
 
 def _lets_assign(owner: Instance | Module, name: str) -> bool:
-    """Whether the class lets the attribute be assigned: it is no property, and no field of a tuple or frozen class."""
+    """Whether the class lets the attribute be assigned: it is no property, and no field of a tuple or frozen class.
+
+    Nor is it a parameter on some way: a module then takes no tensor that is none.
+    """
     definition = owner.definition
-    return definition is None or (definition.is_mutable and definition.method(name) is None)
+    if definition is None:
+        return True
+    if not definition.is_mutable or definition.method(name) is not None:
+        return False
+    return all(item.role is not Role.PARAMETER for item in definition.members.assignments(name))

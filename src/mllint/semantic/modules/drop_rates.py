@@ -1,4 +1,4 @@
-"""How much the layers of a module drop, where what makes the module says so: nothing, by a default or an option."""
+"""How much the layers of a module drop, where what makes the module says so: nothing, by a default or a setting."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -6,10 +6,12 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.expressions.options import default_of_option
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.syntax.shape import argument, constant, has_star_arguments, last_word
+from mllint.semantic.values import Options
+from mllint.syntax.shape import argument, constant, has_star_arguments, last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,25 +41,28 @@ def rate_of(call: cst.Call) -> cst.BaseExpression | None:
 
 
 def drops_nothing(model: "Model", rate: cst.BaseExpression | None, making: Making) -> bool:
-    """Whether how much is dropped in a class is a parameter of its constructor that is zero for what a call makes."""
-    found = None if rate is None else _parameter(model, rate)
-    if found is None:
+    """Whether how much is dropped in a class is zero for what a call makes: a parameter that it leaves, a setting."""
+    if rate is None:
         return False
+    found = _parameter(model, rate)
+    if found is None:
+        return _is_nothing(model, rate, _MAX_STEPS)
     function, parameter = found
     if making.call is not None and making.model is not None and function is making.definition.method("__init__"):
         position = next(index for index, item in enumerate(function.named_parameters) if item is parameter)
         given = argument(making.call, position - 1, parameter.name.value)
         if given is not None or has_star_arguments(making.call):
-            return given is not None and _is_nothing(making.model, given.value)
+            return given is not None and _is_nothing(making.model, given.value, _MAX_STEPS)
     return is_nothing_by_default(parameter)
 
 
-def drops_nothing_in_sight(model: "Model", rate: cst.BaseExpression) -> bool:
-    """Whether a rate is a parameter of a constructor or function that is zero by default, and nobody gives more."""
+def drops_nothing_in_sight(model: "Model", rate: cst.BaseExpression, steps: int = _MAX_STEPS) -> bool:
+    """Whether a rate is zero: a setting, or a parameter that is zero by default, for which nobody gives more."""
     found = _parameter(model, rate)
-    if found is None or not is_nothing_by_default(found[1]):
-        return False
-    return all(_is_nothing(home, given) for home, given in passed_anywhere(*found))
+    if found is None:
+        return _is_nothing(model, rate, steps)
+    is_zero = is_nothing_by_default(found[1])
+    return is_zero and all(_is_nothing(home, given, steps) for home, given in passed_anywhere(*found))
 
 
 def is_nothing_by_default(parameter: cst.Param) -> bool:
@@ -65,12 +70,32 @@ def is_nothing_by_default(parameter: cst.Param) -> bool:
     return parameter.default is not None and constant(parameter.default) in NOTHING
 
 
-def _is_nothing(model: "Model", given: cst.BaseExpression) -> bool:
-    """Whether zero is given, or an option of the program that is zero by default."""
-    if isinstance(given, cst.Attribute):
-        default = default_of_option(model, model, given.attr.value)
-        return default is not None and constant(default) in NOTHING
+def _is_nothing(model: "Model", given: cst.BaseExpression, steps: int) -> bool:
+    """Whether zero is given, an option of the program or an item of its settings that is zero, or what is handed on."""
+    match given:
+        case cst.Attribute():
+            options = model.value(given.value)
+            declaring = options.model if isinstance(options, Options) else model
+            default = default_of_option(declaring, model, given.attr.value)
+            return default is not None and constant(default) in NOTHING
+        case cst.Subscript():
+            key = string_literal(subscript_index(given))
+            return key is not None and _is_set_to_nothing(model, key)
+        case cst.Name() if steps:
+            bindings = _bindings(model, given)
+            if any(binding.kind is BindingKind.PARAMETER for binding in bindings):
+                return drops_nothing_in_sight(model, given, steps - 1)
+            made = only_assigned(model, given)
+            return made is not None and _is_nothing(model, made, steps - 1)
     return constant(given) in NOTHING
+
+
+def _is_set_to_nothing(model: "Model", key: str) -> bool:
+    """Whether the settings of a file, which are dicts that are written out, say nothing else than zero for a key."""
+    displays = model.tree.by_type.get(cst.Dict, ())
+    items = (item for display in displays for item in display.elements if isinstance(item, cst.DictElement))
+    said = [constant(item.value) for item in items if string_literal(item.key) == key]
+    return bool(said) and all(value in NOTHING for value in said)
 
 
 def _parameter(model: "Model", rate: cst.BaseExpression) -> tuple[FunctionInfo, cst.Param] | None:
@@ -84,9 +109,12 @@ def _parameter(model: "Model", rate: cst.BaseExpression) -> tuple[FunctionInfo, 
         rate, model = kept, bound[0].scope.model
         function = function_around(model, kept)
     names = _sources(model, rate, _MAX_STEPS)
-    if function is None or len(names) != 1:
-        return None
-    return next(((function, item) for item in function.named_parameters if item.name.value in names), None)
+    while function is not None and len(names) == 1:
+        found = next((item for item in function.named_parameters if item.name.value in names), None)
+        if found is not None:
+            return function, found
+        function = function_around(model, function.node)
+    return None
 
 
 def _sources(model: "Model", node: cst.BaseExpression, steps: int) -> set[str | None]:
@@ -97,7 +125,7 @@ def _sources(model: "Model", node: cst.BaseExpression, steps: int) -> set[str | 
     match node:
         case cst.Name() if steps:
             found: set[str | None] = set()
-            for binding in without_narrowing(model.reaching(node)):
+            for binding in without_narrowing(_bindings(model, node)):
                 if binding.kind is BindingKind.PARAMETER:
                     found.add(node.value)
                 elif binding.path or binding.value is None or binding.kind not in _BOUND:
@@ -110,6 +138,13 @@ def _sources(model: "Model", node: cst.BaseExpression, steps: int) -> set[str | 
         case cst.List():
             return {name for element in node.elements for name in _sources(model, element.value, steps)} or {None}
     return {None}
+
+
+def _bindings(model: "Model", name: cst.Name) -> tuple[Binding, ...]:
+    """What binds a name where it stands, or in a function around that one, which makes the layer when it is called."""
+    scope = model.scope_of(name)
+    home = scope.home_of(name.value)
+    return model.reaching(name) if home in (scope, None) else tuple(home.bindings[name.value])
 
 
 def _is_own(attribute: cst.Attribute, function: FunctionInfo) -> bool:

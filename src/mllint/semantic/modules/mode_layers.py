@@ -11,11 +11,14 @@ from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
-from mllint.semantic.modules.drop_rates import Making, drops_nothing, rate_of
+from mllint.semantic.modules.drop_rates import Making, drops_nothing, drops_nothing_in_sight, rate_of
 from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
 from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.classes import Read
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments, items_of
 from mllint.syntax.walk import subtree
@@ -75,7 +78,15 @@ def depends_on_mode(
     if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
         making = next((model for model in models if id(value.call) in model.tree.parents), None)
         return None if making is None else _container_depends(making, value.call)
-    return _library_depends(value.name, value.call)
+    depends = _library_depends(value.name, value.call)
+    return False if depends and _drops_nothing(value.call, models) else depends
+
+
+def _drops_nothing(call: cst.Call | None, models: "tuple[Model, ...]") -> bool:
+    """Whether a layer that one of these files makes surely drops nothing."""
+    rate = None if call is None else rate_of(call)
+    making = None if rate is None else next((model for model in models if id(rate) in model.tree.parents), None)
+    return making is not None and rate is not None and drops_nothing_in_sight(making, rate)
 
 
 def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool) -> bool | None:
@@ -322,14 +333,14 @@ def _parts(
                 if _library_depends(called.name, node) is True:
                     is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
                     is_left = may_be_left_out(model, node, run) or (
-                        made is not None and _is_left_out(made, model, node)
+                        made is not None and _is_left_out(made, model, node, making)
                     )
                     is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
             elif isinstance(called, Symbol) and networks.makes_network(called.name):
                 is_left = _is_only_read(model, node) or may_be_left_out(model, node, run)
-                if not is_left and not (made is not None and _is_left_out(made, model, node)):
+                if not is_left and not (made is not None and _is_left_out(made, model, node, making)):
                     found.depends |= _network_depends(model, called.name, node, switched=False) is True
                     found.depends_when_switched |= _network_depends(model, called.name, node, switched=True) is True
                 found.is_closed = False
@@ -374,9 +385,24 @@ def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) 
 
 
 def _is_only_read(model: "Model", node: cst.Call) -> bool:
-    """Whether only a part of what is made is kept: ``vgg16().features``, while the dropout is in another."""
+    """Whether only a part of what is made is kept: ``vgg16().features``, while the dropout is in another.
+
+    So it is where a name of the function holds the whole, and is read for its attributes alone.
+    """
+    if _reads_part(model, node):
+        return True
+    statement = model.tree.parent(node)
+    bound = bound_by(model, statement) if isinstance(statement, cst.Assign) else ()
+    if len(bound) != 1 or "." in bound[0].key or bound[0].path:
+        return False
+    read = list(uses(model, bound[0]))
+    return bool(read) and all(_reads_part(model, use) for use in read)
+
+
+def _reads_part(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an attribute of what an expression stands for is read: no method is called."""
     read = model.tree.parent(node)
-    return isinstance(read, cst.Attribute) and model.tree.call_of(read) is None
+    return isinstance(read, cst.Attribute) and read.value is node and model.tree.call_of(read) is None
 
 
 def _may_be_given_mode(holder: ClassInfo | FunctionInfo) -> bool:
@@ -392,8 +418,11 @@ def _is_whole_test(model: "Model", training: cst.CSTNode) -> bool:
     return isinstance(parent, cst.If) and parent.test is test
 
 
-def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a layer is part of an attribute that nothing reads: not ``forward``, which gives what comes before it."""
+def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode, making: Making) -> bool:
+    """Whether a layer is part of an attribute that nothing reads: not ``forward``, which gives what comes before it.
+
+    Or that is read only where a flag is on which is off for what is made: ``if self.dropout: x = self.layer(x)``.
+    """
     forward = made.method("forward")
     statement = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.BaseSmallStatement)), None)
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
@@ -407,7 +436,14 @@ def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode) -> bool:
         and getattr(item.value, "value", None) == forward.self_name
         for item in subtree(forward.node.body)
     )
-    return not runs_all and not any(True for _ in made.members.reads(target.attr.value))
+    return not runs_all and all(_is_off(read, making) for read in made.members.reads(target.attr.value))
+
+
+def _is_off(read: Read, making: Making) -> bool:
+    """Whether a flag that holds a place is off for what is made."""
+    model = read.method.model
+    held = (test for test, is_met in verdicts(model, read.node) if is_met)
+    return any(isinstance(test, cst.Attribute) and drops_nothing(model, test, making) for test in held)
 
 
 def _is_given_dropout(call: cst.Call) -> bool:
