@@ -424,9 +424,9 @@ def keeps_its_output(forward: Event) -> bool:
 def mode_matters(forward: Event, run: Run | None = None, *, if_asked: bool | None = None) -> bool | None:
     """Whether the mode makes a difference to the module that is called; ``None``: not known.
 
-    In a run that has put it to training mode, what libraries have loaded into it counts, too; and who switches a module
-    of a class that is out of sight, here or elsewhere in the run, takes the mode to matter. ``if_asked`` is the answer
-    where the class asks for its mode, to do another thing then.
+    In a run that has put it to training mode, what libraries have loaded into it counts, too; and who puts a module of
+    a class that is out of sight to evaluation mode elsewhere, or to training mode in each round of a loop around, takes
+    the mode to matter. ``if_asked`` is the answer where the class asks for its mode, to do another thing then.
     """
     matters = _matters(forward, switched=False, if_asked=if_asked)
     if matters is True or run is None or forward.thing is None:
@@ -438,9 +438,16 @@ def mode_matters(forward: Event, run: Run | None = None, *, if_asked: bool | Non
 
 
 def _is_switched_elsewhere(run: Run, module: Thing, forward: Event) -> bool:
-    """Whether a run switches a module anywhere, and a forward pass need not find it in evaluation mode for that."""
-    is_switched = any(event.kind in _SWITCHES and event.thing and covers(event.thing, module) for event in run.events)
-    return is_switched and modes_before(run, module, forward) != {EVAL}
+    """Whether somebody means a module to be in evaluation mode for some passes, and this need not find it there.
+
+    Who switches to training mode once, before all, may do so out of habit.
+    """
+    is_meant = any(
+        event.kind is Kind.EVAL or (event.kind is Kind.TRAIN and not set(event.loops).isdisjoint(forward.loops))
+        for event in run.events
+        if event.thing is not None and covers(event.thing, module)
+    )
+    return is_meant and modes_before(run, module, forward) != {EVAL}
 
 
 def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool | None:
