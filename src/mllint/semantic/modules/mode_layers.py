@@ -96,8 +96,10 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool
     is picked from a table of the project, one that does is enough.
     """
     making = next((model for model in models if id(call) in model.tree.parents), None)
-    called = None if making is None else making.value(call.func)
-    if making is not None and isinstance(called, Symbol) and networks.makes_network(called.name):
+    if making is None:
+        return None
+    called = making.value(call.func)
+    if isinstance(called, Symbol) and networks.makes_network(called.name):
         return _network_depends(making, called.name, call, switched=switched)
     if isinstance(called, Choice):
         return True if any(depends_on_mode(made(option), *models) for option in called.options) else None
