@@ -9,9 +9,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import cached_property
 from itertools import islice, takewhile
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
+
+import msgspec
 
 from mllint.semantic.expressions.derivation import Derivation
 from mllint.semantic.files.disk import MAX_BYTES, Disk
@@ -36,6 +39,14 @@ MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 
 
+class _Kept(msgspec.Struct):
+    """The model of a file, and how often other files have asked for it, also before it was read last."""
+
+    path: Path
+    model: "Model | None"
+    asked: int
+
+
 class Project:
     """A folder in which imports are looked up, and the models of the files that were read there last.
 
@@ -51,7 +62,7 @@ class Project:
         self.disk = Disk(root)
         self.reads = Reads(self.disk)
         self._kept = 0
-        self._models: OrderedDict[Path, Model | None] = OrderedDict()
+        self._models: OrderedDict[Path, _Kept] = OrderedDict()
         self._asked: Counter[Path] = Counter()
         """How often other files have asked for each."""
         self._left: WeakSet[Model] = WeakSet()
@@ -153,16 +164,19 @@ class Project:
     def model(self, path: Path) -> "Model | None":
         """The model of a sibling file; ``None`` when it cannot be read or parsed."""
         self._asked[path] += 1
-        if path in self._models:
+        kept = self._models.get(path)
+        if kept is not None:
+            kept.asked += 1
             self._models.move_to_end(path)
-            return self._models[path]
+            return kept.model
         model = self._read(path)
         self._keep(path, model, self.limit * MAX_TIMES)
         return model
 
     def recall(self, source: Source) -> "Model | None":
         """The model of a file that was read before, if its text is still the same."""
-        model = self._models.get(self.disk.real(source.path))
+        kept = self._models.get(self.disk.real(source.path))
+        model = None if kept is None else kept.model
         return model if model is not None and model.source.text == source.text else None
 
     def recall_tree(self, source: Source) -> Tree | None:
@@ -180,9 +194,8 @@ class Project:
     def begin(self, path: str) -> None:
         """A file is about to be checked. What the one before was told of the users of its code is forgotten."""
         if self.reads.begin(str(self.disk.real(path))):
-            for model in (*self._models.values(), *self._left):
-                if model is not None:
-                    model.forget_analyses()
+            for model in self._all_models():
+                model.forget_analyses()
 
     def keep(self, model: "Model") -> None:
         """Remember the model of a file that is about to be checked, for the files that import it."""
@@ -205,17 +218,21 @@ class Project:
 
     def drop_models(self) -> None:
         """Drop the models of all files. They hold themselves, and would stay until the collector comes."""
-        for model in (*self._models.values(), *self._left):
-            if model is not None:
-                model.forget()
-                model.let_go()
+        for model in self._all_models():
+            model.forget()
+            model.let_go()
         self._models.clear()
         self._trees.clear()
         self._kept = self._kept_in_trees = 0
 
+    def _all_models(self) -> "list[Model]":
+        kept = (item.model for item in self._models.values())
+        return [model for model in (*kept, *self._left) if model is not None]
+
     def _keep(self, path: Path, model: "Model | None", limit: int) -> None:
-        self._kept -= _size(self._models.pop(path, None))
-        self._models[path] = model
+        before = self._models.pop(path, None)
+        self._kept -= 0 if before is None else _size(before.model)
+        self._models[path] = _Kept(path, model, self._asked[path])
         self._kept += _size(model)
         self._shrink(limit)
 
@@ -223,7 +240,8 @@ class Project:
         """Keep the models of no more than so many nodes, but for the last one."""
         while self._kept > limit and len(self._models) > 1:
             # Whom others have asked for they will ask for again: of those asked as seldom, the oldest goes.
-            left = self._models.pop(min(islice(self._models, len(self._models) - 1), key=self._asked.__getitem__))
+            others = islice(self._models.values(), len(self._models) - 1)
+            left = self._models.pop(min(others, key=attrgetter("asked")).path).model
             self._kept -= _size(left)
             if left is not None:
                 left.forget()

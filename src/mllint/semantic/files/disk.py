@@ -49,6 +49,7 @@ class Disk:
         self.root = root
         self._answers: dict[Question, str] = {}
         self._names: dict[str, frozenset[str]] = {}
+        self._sources: dict[str, list[str]] = {}
         self._real: dict[str, Path] = {}
         self._paths: dict[str, Path] = {}
         self._whole: dict[Path, bytes] = {}
@@ -164,13 +165,22 @@ class Disk:
         top = around[-1]
         while not found and top.startswith(within):
             top = os.path.dirname(top)
-            sources = (path for path in self._folders_in(top) if self._is_installed_from(path))
-            found = {self._file(module, path) for path in sources if first in self._names_in(path)} - {None}
+            found = {self._file(module, path) for path in self._sources_in(top) if first in self._names_in(path)} - {
+                None
+            }
         return found.pop() if len(found) == 1 else None
 
     def _folders_in(self, folder: str) -> Iterator[str]:
         """What may be a folder in another one, to go by its name."""
         return (os.path.join(folder, name) for name in self._names_in(folder) if "." not in name)
+
+    def _sources_in(self, folder: str) -> list[str]:
+        """The folders in another one from which packages are installed."""
+        sources = self._sources.get(folder)
+        if sources is None:
+            sources = [path for path in self._folders_in(folder) if self._is_installed_from(path)]
+            self._sources[folder] = sources
+        return sources
 
     def _is_installed_from(self, folder: str) -> bool:
         """Whether the packages right in a folder are installed from there: ``python/setup.py``, ``src``."""

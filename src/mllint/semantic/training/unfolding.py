@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import libcst as cst
 
@@ -32,9 +32,6 @@ from mllint.semantic.training.relevance import calls_what_matters, is_pass, matt
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
 from mllint.syntax.shape import called_on, constant, dotted_path, is_main_guard, is_super_call, last_word
 from mllint.syntax.walk import children, subtree
-
-if TYPE_CHECKING:
-    pass
 
 _MAX_DEPTH = 5
 _MAX_EVENTS = 1_500
@@ -66,13 +63,13 @@ class _Unfolding:
     def _suite(self, statements: Iterable[cst.CSTNode], frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         steps: list[Step] = []
         for statement in statements:
-            if isinstance(statement, cst.SimpleStatementLine):
+            if statement.__class__ is cst.SimpleStatementLine:
                 for small in statement.body:
                     steps += self._small(small, frame, around)
+            elif (unfold_it := _COMPOUND.get(statement.__class__)) is not None:
+                steps += unfold_it(self, statement, frame, around)
             elif isinstance(statement, cst.BaseSmallStatement):  # of `if test: statement`
                 steps += self._small(statement, frame, around)
-            else:
-                steps += self._compound(statement, frame, around)
             if steps and isinstance(steps[-1], Leave):
                 break
         return steps
@@ -92,37 +89,31 @@ class _Unfolding:
         word = _LEAVING.get(kind)
         return steps if word is None else [*steps, Leave(word)]
 
-    def _compound(self, node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
-        match node:
-            case cst.If():
-                return self._if(node, frame, around)
-            case cst.For():
-                rounds = literal_rounds(frame, node)
-                if rounds:
-                    bodies = [self._suite(node.body.body, item, around) for item in rounds]
-                    return [Round(body) for body in bodies if body]
-                loop = Loop(node, frame)
-                return [*self._expression(node.iter, frame, around), *self._loop(loop, node, frame, around)]
-            case cst.While():
-                always = constant(node.test) in (True, 1)
-                loop = Loop(node, frame, runs=always, is_endless=always)
-                return [*self._expression(node.test, frame, around), *self._loop(loop, node, frame, around)]
-            case cst.With():
-                within = Within(node, frame)
-                steps = [step for item in node.items for step in self._expression(item.item, frame, around)]
-                within.body = self._suite(node.body.body, frame, (*around, Around(within)))
-                return [*steps, within] if within.body else steps
-            case cst.Try() | cst.TryStar():
-                return self._try(node, frame, around)
-            case cst.Match():
-                branches = Branches(node, frame)
-                arms = [
-                    self._suite(case.body.body, frame, (*around, Around(branches, arm)))
-                    for arm, case in enumerate(node.cases)
-                ]
-                branches.arms = (*arms, [])
-                return [*self._expression(node.subject, frame, around), *_kept(branches)]
-        return []
+    def _for(self, node: cst.For, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        rounds = literal_rounds(frame, node)
+        if rounds:
+            bodies = [self._suite(node.body.body, item, around) for item in rounds]
+            return [Round(body) for body in bodies if body]
+        return [*self._expression(node.iter, frame, around), *self._loop(Loop(node, frame), node, frame, around)]
+
+    def _while(self, node: cst.While, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        always = constant(node.test) in (True, 1)
+        loop = Loop(node, frame, runs=always, is_endless=always)
+        return [*self._expression(node.test, frame, around), *self._loop(loop, node, frame, around)]
+
+    def _with(self, node: cst.With, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        within = Within(node, frame)
+        steps = [step for item in node.items for step in self._expression(item.item, frame, around)]
+        within.body = self._suite(node.body.body, frame, (*around, Around(within)))
+        return [*steps, within] if within.body else steps
+
+    def _match(self, node: cst.Match, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        branches = Branches(node, frame)
+        arms = [
+            self._suite(case.body.body, frame, (*around, Around(branches, arm))) for arm, case in enumerate(node.cases)
+        ]
+        branches.arms = (*arms, [])
+        return [*self._expression(node.subject, frame, around), *_kept(branches)]
 
     def _if(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         steps = self._expression(node.test, frame, around)
@@ -134,7 +125,7 @@ class _Unfolding:
     def _orelse(self, node: cst.If, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         if isinstance(node.orelse, cst.Else):
             return self._suite(node.orelse.body.body, frame, around)
-        return [] if node.orelse is None else self._compound(node.orelse, frame, around)
+        return [] if node.orelse is None else self._if(node.orelse, frame, around)
 
     def _loop(self, loop: Loop, node: cst.For | cst.While, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         loop.body = self._suite(node.body.body, frame, (*around, Around(loop)))
@@ -162,7 +153,6 @@ class _Unfolding:
         """The events in an expression: what is evaluated first comes first."""
         if not frame.model.tree.holds_call(node):
             return []
-        # A table, since a pattern that does not match costs a call into `abc`, and every expression comes by here.
         unfold_it = _EXPRESSIONS.get(type(node))
         if unfold_it is not None:
             return unfold_it(self, node, frame, around)
@@ -289,6 +279,16 @@ class _Unfolding:
         return Event(seen.kind, node, frame, seen.thing, seen.other, seen.is_proven, around)
 
 
+# Tables, since a pattern that does not match costs a call into `abc`, and every statement and expression comes by.
+_COMPOUND: dict[type[cst.CSTNode], Callable[[_Unfolding, Any, Frame, tuple[Around, ...]], list[Step]]] = {
+    cst.If: _Unfolding._if,
+    cst.For: _Unfolding._for,
+    cst.While: _Unfolding._while,
+    cst.With: _Unfolding._with,
+    cst.Try: _Unfolding._try,
+    cst.TryStar: _Unfolding._try,
+    cst.Match: _Unfolding._match,
+}
 _EXPRESSIONS: dict[type[cst.CSTNode], Callable[[_Unfolding, Any, Frame, tuple[Around, ...]], list[Step]]] = {
     **dict.fromkeys(
         (
