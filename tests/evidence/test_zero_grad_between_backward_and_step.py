@@ -40,6 +40,28 @@ def test_paddle_step_before_backward_in_each_round(paddle: Any) -> None:
     assert weight.item() == 1.0
 
 
+def test_torch_nothing_moves_without_backward(torch: Any) -> None:
+    network = torch.nn.Linear(2, 2)
+    before = network.weight.tolist()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.1, weight_decay=0.5)
+    for _ in range(3):
+        optimizer.zero_grad()
+        network(torch.ones(1, 2)).sum()
+        optimizer.step()  # noqa: ML302
+    assert network.weight.tolist() == before
+
+
+def test_paddle_nothing_moves_without_backward(paddle: Any) -> None:
+    network = paddle.nn.Linear(2, 2)
+    before = network.weight.tolist()
+    optimizer = paddle.optimizer.AdamW(parameters=network.parameters(), learning_rate=0.1, weight_decay=0.5)
+    for _ in range(3):
+        optimizer.clear_grad()
+        network(paddle.ones([1, 2])).sum()
+        optimizer.step()  # noqa: ML302
+    assert network.weight.tolist() == before
+
+
 def test_paddle_only_decay_moves_the_weights(paddle: Any) -> None:
     def moved(decay: float | None) -> float:
         weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(1.0))

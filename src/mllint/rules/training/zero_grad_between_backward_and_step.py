@@ -1,7 +1,8 @@
 """## What it does
 
 Finds `zero_grad()` between the `backward()` that computes the gradients and the `step()` that should use them; also
-where `step()` comes before `backward()` in each round of the loop, behind the `zero_grad()` of that round.
+where `step()` comes before `backward()` in each round of the loop, behind the `zero_grad()` of that round. And the
+`step()` of a loop that clears the gradients and runs the network, but in which nothing calls `backward()`.
 
 ## Why is this bad?
 
@@ -43,7 +44,8 @@ for _ in range(100):
 
 The `zero_grad()` of another optimizer or of another module, as GAN trainings have it; gradients that are computed
 again, or written by hand, before the step; steps that on some path find gradients; steps of another optimizer that may
-compute them, from losses or a closure; everything that comes after a call which cannot be looked into.
+compute them, from losses or a closure; everything that comes after a call which cannot be looked into, or, where no
+`backward()` is seen, that is given what the network puts out.
 
 ## Fix safety
 
@@ -65,6 +67,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.nearby import word_before, word_behind
+from mllint.semantic.training.never_computed import steps_on_nothing
 from mllint.semantic.training.zeroing import clears_before_step
 
 rule = Rule(
@@ -85,6 +88,15 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         around = word_before(context.model, call), word_behind(context.model, call)
         help_text = "call `step()` after `backward()`" if around == (None, "step") else None
         yield Finding(call, help=help_text, fix=lambda: _fix(call, step, context))
+
+
+@rule.on_method("step")
+def check_step(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the step for which nothing computes gradients."""
+    if not call.args and steps_on_nothing(context.model, call):
+        yield Finding(
+            call, "nothing computes gradients for this `step()`: no weight is trained", "call `backward()` before it"
+        )
 
 
 def _fix(call: cst.Call, step: cst.CSTNode, context: Context) -> NodeFix | None:

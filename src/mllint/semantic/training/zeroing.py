@@ -419,7 +419,7 @@ def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
 
 def _starved_step(run: Run, zero: Event) -> Event | None:
     for step in run.events:
-        if step.kind is Kind.STEP and step.thing is not None and _clears(zero, step) and not _is_given_more(step):
+        if step.kind is Kind.STEP and step.thing is not None and clears(zero, step) and not _is_given_more(step):
             paths = run.derived(("zeroing", step.thing), partial(_paths, run, step))
             states = paths.before(step) - {None}
             if states == {zero} and not _has_step_of_its_own(step):
@@ -440,9 +440,9 @@ def _paths(run: Run, step: Event) -> "Paths[_State]":
             case Kind.UNKNOWN | Kind.WRITE_GRADIENT:
                 # What was written by hand, and is cleared without a step, was most likely a trial.
                 return _DOUBTFUL if isinstance(state, Event) else state
-            case Kind.ZERO if _clears(event, step):
+            case Kind.ZERO if clears(event, step):
                 return event if state == _FULL else None if state == _DOUBTFUL else state
-            case Kind.STEP if event.concerns(step.thing) or _computes_by_itself(event):
+            case Kind.STEP if event.concerns(step.thing) or computes_by_itself(event):
                 return None
         return state
 
@@ -456,7 +456,7 @@ def _calls_for_losses(run: Run) -> Iterator[cst.CSTNode]:
         yield from (root.value for root in loss.roots if isinstance(root, Binding) and isinstance(root.value, cst.Call))
 
 
-def _computes_by_itself(event: Event) -> bool:
+def computes_by_itself(event: Event) -> bool:
     """Whether a step may compute gradients: it is given losses or a closure, or a class of the project defines it."""
     return _is_given_more(event) or _clears_by_itself(event)
 
@@ -466,7 +466,7 @@ def _is_given_more(step: Event) -> bool:
     return isinstance(step.node, cst.Call) and bool(step.node.args) and step.other is None
 
 
-def _clears(event: Event, step: Event) -> bool:
+def clears(event: Event, step: Event) -> bool:
     """Whether an event surely clears all gradients that an optimizer steps with."""
     if event.kind is not Kind.ZERO or event.thing is None:
         return False
