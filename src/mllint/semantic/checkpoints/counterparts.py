@@ -297,7 +297,17 @@ def _given_to_function(model: "Model", given: cst.BaseExpression) -> tuple[tuple
         and others <= saved.content.items.keys()
         and not is_converted(saved)
     ]
-    return (key,), saves
+    # Such a dict need not come from a file: one that is kept may be made with other keys.
+    return ((), []) if not saves or is_written_near(model, key) else ((key,), saves)
+
+
+def is_written_near(model: "Model", key: str) -> bool:
+    """Whether code around a file, or in it, writes an entry with a key into a dict, by the look of it."""
+    word = re.escape(key)
+    written = rf"""['"]{word}['"]\s*(?::|\]\s*=)|[(,]\s*{word}\s*=\s*[\w.]+\.state_dict"""
+    if model.project is None:
+        return re.search(written, model.source.text) is not None
+    return model.project.is_written_near(model.path, re.compile(written.encode()))
 
 
 def _own_state(model: "Model", given: cst.BaseExpression) -> tuple[tuple[str, ...], list[Saved]]:
