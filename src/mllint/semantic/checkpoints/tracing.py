@@ -103,7 +103,13 @@ class Tracer(PathTracer):
 
     def ways(self, node: cst.BaseExpression) -> tuple[FromFile, ...]:
         """What was read on each way to an expression, of several files or entries; nothing where it is not known."""
-        found = self._ways(node)
+        if self.depth > MAX_DEPTH:
+            return ()
+        self.depth += 1
+        try:
+            found = self._ways(node)
+        finally:
+            self.depth -= 1
         read = tuple(way for way in found if isinstance(way, FromFile) and not way.renames)
         return read if len(read) == len(found) else ()
 
