@@ -59,6 +59,8 @@ _READERS = frozenset({
     "torch.save", "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
 })  # fmt: skip
 _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__contains__"})
+_CHOICE = 3
+"""For how many names a choice between several files counts, of those through which a dict is followed."""
 _PREFIX_REMOVAL = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 
 
@@ -105,11 +107,11 @@ class Tracer(PathTracer):
         """What was read on each way to an expression, of several files or entries; nothing where it is not known."""
         if self.depth > MAX_DEPTH:
             return ()
-        self.depth += 1
+        self.depth += _CHOICE
         try:
             found = self._ways(node)
         finally:
-            self.depth -= 1
+            self.depth -= _CHOICE
         read = tuple(way for way in found if isinstance(way, FromFile) and not way.renames)
         return read if len(read) == len(found) else ()
 
