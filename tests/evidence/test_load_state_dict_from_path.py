@@ -113,6 +113,27 @@ def test_paddle_what_stands_in_plain_text_is_no_state(paddle_net: Any, key: str)
         paddle_net().set_state_dict(SETTINGS[key])
 
 
+# ---- given nothing --------------------------------------------------------------------------------
+
+
+def test_torch_things_want_something_to_load(torch: Any, torch_net: Any) -> None:
+    model = torch_net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    for thing in (model, torch.nn.DataParallel(model), optimizer, scheduler, torch.amp.GradScaler("cpu")):
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            thing.load_state_dict()
+
+
+def test_paddle_things_want_something_to_load(paddle: Any, paddle_net: Any) -> None:
+    layer = paddle_net()
+    scheduler = paddle.optimizer.lr.StepDecay(0.1, step_size=2)
+    optimizer = paddle.optimizer.Momentum(scheduler, parameters=layer.parameters())
+    for method in (layer.set_state_dict, layer.load_dict, optimizer.set_state_dict, scheduler.set_state_dict):
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            method()
+
+
 # ---- options of torch.load ------------------------------------------------------------------------
 
 

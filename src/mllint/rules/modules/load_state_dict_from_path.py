@@ -4,13 +4,14 @@ Finds `load_state_dict` called with the path of a file: `model.load_state_dict("
 is given, where that is a text by default: `def load(path="model.pt")`. And with a part of what was read out of a file
 of plain text, `yaml.safe_load(stream)["weights"]`, in which no tensor can be, or with a text in a dict of settings
 that the calls of the function give it. And what belongs to `torch.load`: `load_state_dict(state, map_location=device)`,
-and `torch.load_state_dict(...)`, which does not exist.
+and `torch.load_state_dict(...)`, which does not exist. And a call that is given nothing: `model.load_state_dict()`.
 
 ## Why is this bad?
 
 It wants the dict that `torch.load` or `paddle.load` reads from the file. With a path PyTorch raises a `TypeError` and
-Paddle an `AttributeError`, often only at the end of a long run or on the machine where the model is served. It has none
-of the options of `torch.load` either: what is loaded goes to where the parameters are.
+Paddle an `AttributeError`, without anything both raise a `TypeError`, often only at the end of a long run or on the
+machine where the model is served. It has none of the options of `torch.load` either: what is loaded goes to where the
+parameters are.
 
 ## Example
 
@@ -35,7 +36,8 @@ model.load_state_dict(torch.load("model.pt"))
 ## What it leaves alone
 
 Arguments that are not surely a string or a `pathlib` path, and receivers that are not surely a module, an optimizer, a
-scheduler or a scaler: other libraries have methods of this name that do take a path.
+scheduler or a scaler: other libraries have methods of this name that do take a path. A call without anything in a file
+that has such a method itself, or of a class of which not all bases are known.
 
 ## Fix safety
 
@@ -78,13 +80,16 @@ _OF_LOAD = frozenset({"map_location", "weights_only", "pickle_module", "mmap"})
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call when its first argument is a string or path."""
-    given = argument(call, 0, "state_dict")
-    if given is None:
-        return
-    value = context.value(given.value)
     assert isinstance(call.func, cst.Attribute)
     receiver = context.value(call.func.value)
     method = call.func.attr.value
+    given = argument(call, 0, "state_dict")
+    if given is None:
+        if not call.args and isinstance(receiver, (Module, Object)) and not _is_own(receiver, method, context):
+            read = f"write `{method}({receiver.framework or 'torch'}.load(...))`"
+            yield Finding(call, f"`{method}` is given nothing to load", read)
+        return
+    value = context.value(given.value)
     option = _option_of_load(call)
     if option is not None and _is_something_read(receiver, value, method, context):
         yield _refused(call, given.value, option, Applicability.UNSAFE, context)
@@ -116,6 +121,15 @@ def check_function(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call of a function that PyTorch does not have."""
     message = "`torch` has no `load_state_dict`: it is a method of the module"
     yield Finding(call, message, "make the module first, and call `load_state_dict(...)` of that")
+
+
+def _is_own(receiver: Module | Object, method: str, context: Context) -> bool:
+    """Whether a class may have a method of its own that a call of something is for: also one derived in this file."""
+    things = (receiver, *receiver.others) if isinstance(receiver, Module) else ()
+    classes = [thing.definition for thing in things if thing.definition is not None]
+    return method in context.model.function_names or any(
+        definition.has_unknown_base or definition.method(method) is not None for definition in classes
+    )
 
 
 def _option_of_load(call: cst.Call) -> cst.Arg | None:

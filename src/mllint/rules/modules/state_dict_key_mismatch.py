@@ -1,7 +1,7 @@
 """## What it does
 
 Finds calls of `load_state_dict` (paddle: `set_state_dict`, `set_dict`, `load_dict`) whose keys surely are not those of
-the module. What is certain is told from the classes, and from what the project itself saves to the file:
+the module, by the classes, and by what the project saves to the file, or to each one, or entry, that may be loaded:
 
 - a checkpoint such as `{"model": ..., "epoch": ...}` is loaded where one of its entries belongs, also where the
   function beside saves such ones, or all that the file saves of the module are such, and an option says that a training
@@ -12,9 +12,9 @@ the module. What is certain is told from the classes, and from what the project 
 - one file is loaded twice into the same thing, as a whole and an entry of it, one after the other;
 - an entry is read, for whatever it is, that is never saved: not to that file, or not by the function that belongs to
   the one that reads, as `save_checkpoint` to `load_checkpoint` and `state_dict` to `load_state_dict`; one that is
-  loaded at once also where the same code saves most of the other entries that are read, and any where it saves all of
-  them, in the same function or with the state of an optimizer that is loaded, or where what another file of the project
-  saves has most of them, if all that it saves is known;
+  loaded at once also where the same code saves most of the other entries that are read (all of them, if a function is
+  given the dict), and any where it saves all of them, in the same function or with the state of an optimizer that is
+  loaded, or where what another file of the project saves has most of them, if all that it saves is known;
 - the path of a file is an entry of another, `torch.load(checkpoint["model"])`, under which the project saves the state
   itself;
 - a test asks for an entry, and another one is read, whose name is longer or shorter by a part:

@@ -45,6 +45,8 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
         trail, saves = content.trail, _counterparts(model, given, content)
     elif content is None:
         trail, saves = _own_state(model, given)
+        if not saves:
+            trail, saves = _given_to_function(model, given)
     else:
         return []
     found: list[tuple[Saved, Content]] = []
@@ -274,6 +276,38 @@ def _names(loader: str) -> tuple[str, ...]:
 
 def _stand_together(model: "Model", one: cst.FunctionDef, other: cst.FunctionDef) -> bool:
     return model.scope(one).parent is model.scope(other).parent
+
+
+def _given_to_function(model: "Model", given: cst.BaseExpression) -> tuple[tuple[str, ...], list[Saved]]:
+    """The key taken of what a function is given, and what the class, or file, around it saves with the other entries.
+
+    ``def resume(self, state): self.epoch, self.best = state["epoch"], state["best"]``.
+    """
+    key = string_literal(subscript_index(given)) if isinstance(given, cst.Subscript) else None
+    bindings = model.reaching(given.value) if isinstance(given, cst.Subscript) and key is not None else ()
+    if key is None or len(bindings) != 1 or bindings[0].kind is not BindingKind.PARAMETER:
+        return (), []
+    others, owner = other_entries(model, given), class_around(model, given)
+    saves = [
+        saved
+        for saved in (model.surroundings.saved if len(others) >= _MANY else ())
+        if saved.place.model is model
+        and class_around(model, saved.place.node) is owner
+        and isinstance(saved.content, Record)
+        and others <= saved.content.items.keys()
+        and not is_converted(saved)
+    ]
+    # Such a dict need not come from a file: one that is kept may be made with other keys.
+    return ((), []) if not saves or is_written_near(model, key) else ((key,), saves)
+
+
+def is_written_near(model: "Model", key: str) -> bool:
+    """Whether code around a file, or in it, writes an entry with a key into a dict, by the look of it."""
+    word = re.escape(key)
+    written = rf"""['"]{word}['"]\s*(?::|\]\s*=)|[(,]\s*{word}\s*=\s*[\w.]+\.state_dict"""
+    if model.project is None:
+        return re.search(written, model.source.text) is not None
+    return model.project.is_written_near(model.path, re.compile(written.encode()))
 
 
 def _own_state(model: "Model", given: cst.BaseExpression) -> tuple[tuple[str, ...], list[Saved]]:

@@ -9,7 +9,7 @@ import msgspec
 
 from mllint.knowledge import facts
 from mllint.knowledge.words import LOADING
-from mllint.semantic.checkpoints.contents import Content, FromFile, State, renamed
+from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, State, renamed
 from mllint.semantic.checkpoints.counterparts import never_saved
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
@@ -82,8 +82,11 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
 def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
     """What the dict holds that is loaded: one entry for each file that it may come from."""
     content = Tracer(load.model).content(load.given)
+    if content is None:
+        yield from _of_several_files(load) or never_saved(load.model, load.given, None)
+        return
     if not isinstance(content, FromFile):
-        yield from [(None, content)] if content is not None else never_saved(load.model, load.given, None)
+        yield None, content
         return
     found: tuple[Saved | None, Content | None] | None = None
     for found in _of_file(load, content):
@@ -94,6 +97,17 @@ def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
         for rename in content.renames:
             state = renamed(state, rename)
         yield None, state
+
+
+def _of_several_files(load: Load) -> list[tuple[Saved, Content | None]]:
+    """What the files hold one of which is read, where it is known of each; what is there before what is not."""
+    found: list[tuple[Saved, Content | None]] = []
+    for way in Tracer(load.model).ways(load.given):
+        held = list(of_known_file(load, way))
+        if not held:
+            return []
+        found += held
+    return sorted(found, key=lambda item: isinstance(item[1], Absent))
 
 
 def _of_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Content | None]]:

@@ -6,7 +6,6 @@ writes that has most entries in common may be another file: an export. Not where
 training, and writes such files itself, or loads the state of an optimizer, too.
 """
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,13 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Absent, FromFile, Record
-from mllint.semantic.checkpoints.counterparts import is_of_own_training, is_of_the_project, never_saved, saved_beside
+from mllint.semantic.checkpoints.counterparts import (
+    is_of_own_training,
+    is_of_the_project,
+    is_written_near,
+    never_saved,
+    saved_beside,
+)
 from mllint.semantic.checkpoints.handling import is_guarded
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
@@ -49,10 +54,7 @@ def may_be_of_another(model: "Model", absent: Absent, saved: Saved) -> bool:
     """
     if saved.place.model is model or model.project is None or not isinstance(absent.holder, Record):
         return False
-    written = (
-        rf"""['"]{re.escape(absent.key)}['"]\s*(?::|\]\s*=)|[(,]\s*{re.escape(absent.key)}\s*=\s*[\w.]+\.state_dict"""
-    )
-    return model.project.is_written_near(model.path, re.compile(written.encode()))
+    return is_written_near(model, absent.key)
 
 
 def _is_told(model: "Model", item: cst.Subscript, content: FromFile) -> bool:

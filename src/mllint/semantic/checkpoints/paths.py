@@ -105,7 +105,8 @@ class Path:
         if _MARK not in name and _MARK not in other_name:
             return name == other_name and _is_telling(name)
         if _MARK in name and _MARK in other_name:
-            return self._pattern.pattern == other._pattern.pattern and _is_telling(name)
+            is_told = _is_telling(name) or (folder == other_folder and _have_one_in_common(name, other_name))
+            return self._pattern.pattern == other._pattern.pattern and is_told
         return self._may_cover(other) or other._may_cover(self)
 
     def is_wider_than(self, other: "Path") -> bool:
@@ -171,6 +172,16 @@ class Path:
             return False
         numbered = self._pattern.pattern.replace(".+", r"\d+")
         return re.fullmatch(numbered, other_name) is not None
+
+
+def _have_one_in_common(*names: str) -> bool:
+    """Whether two names, alike in what is known of them, have one value in the same place: ``f"{run}_{epoch}"``.
+
+    Something known must stand between the values: the first may be a folder in ``folder + name``.
+    """
+    one, other = (name.split(_MARK) for name in names)
+    is_parted = all(one[2:-1:2]) and all(other[2:-1:2])
+    return is_parted and any(left == right for left, right in zip(one[1::2], other[1::2], strict=False))
 
 
 def _are_apart(*folders: str) -> bool:

@@ -30,7 +30,7 @@ from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
-from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_left_out
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -59,6 +59,8 @@ _READERS = frozenset({
     "torch.save", "paddle.save", "builtins.hasattr", "builtins.zip", "pprint.pprint",
 })  # fmt: skip
 _READING_METHODS = frozenset({"items", "keys", "values", "get", "copy", "__contains__"})
+_CHOICE = 3
+"""For how many names a choice between several files counts, of those through which a dict is followed."""
 _PREFIX_REMOVAL = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
 
 
@@ -100,6 +102,43 @@ class Tracer(PathTracer):
                 sides = [side for side in (node.body, node.orelse) if dotted_path(side) != "None"]
                 return reduce(either, map(self.content, sides)) if sides else None
         return None
+
+    def ways(self, node: cst.BaseExpression) -> tuple[FromFile, ...]:
+        """What was read on each way to an expression, of several files or entries; nothing where it is not known."""
+        if self.depth > MAX_DEPTH:
+            return ()
+        self.depth += _CHOICE
+        try:
+            found = self._ways(node)
+        finally:
+            self.depth -= _CHOICE
+        read = tuple(way for way in found if isinstance(way, FromFile) and not way.renames)
+        return read if len(read) == len(found) else ()
+
+    def _ways(self, node: cst.BaseExpression) -> list[Content | None]:
+        match node:
+            case cst.Subscript():
+                key = string_literal(subscript_index(node))
+                return [] if key is None else [entry(way, key) for way in self.ways(node.value)]
+            case cst.Name():
+                bindings = self.model.reaching(node)
+                made = assigned(bindings[0]) if len(bindings) == 1 else None
+                if made is not None:
+                    return [self._after_changes(way, bindings[0], node) for way in self.ways(made)]
+                return [self._bound(binding, node) for binding in bindings] if len(bindings) > 1 else []
+            case cst.IfExp():
+                return [*self._each(node.body), *self._each(node.orelse)]
+            case cst.BooleanOperation(operator=cst.Or()):
+                return [*self._each(node.left), *self._each(node.right)]
+            case cst.Call(func=cst.Attribute(value=holder, attr=cst.Name("get")), args=[asked, default]):
+                key = string_literal(asked.value)
+                return [] if key is None else [entry(self.content(holder), key), *self._each(default.value)]
+        return []
+
+    def _each(self, node: cst.BaseExpression) -> list[Content | None]:
+        """What one side of a choice stands for, or each way to it."""
+        found = self.content(node)
+        return [found] if found is not None else list(self.ways(node)) or [None]
 
     def _of_item(self, node: cst.Subscript) -> Content | None:
         index = subscript_index(node)
@@ -376,7 +415,7 @@ class Tracer(PathTracer):
         call = self.model.tree.parent(arg)
         if not isinstance(call, cst.Call):
             return content
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING, "append", "info"):
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value in (*LOADING, "append", "info", "get"):
             return content
         if self._takes_prefix_off(arg):
             prefix = string_literal(call.args[1].value) if len(call.args) > 1 else None
