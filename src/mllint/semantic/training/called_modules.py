@@ -9,6 +9,7 @@ from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
+from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.modules.weights import have_weights
 from mllint.semantic.names.definitions import FunctionInfo
@@ -32,6 +33,13 @@ Those of ultralytics predict in inference mode, and so does what its repository 
 YOLOv5, read in ``models/common.py``. What poptorch makes runs as a program on an IPU, which does the whole step of a
 training: https://docs.graphcore.ai/projects/poptorch-user-guide/en/latest/reference.html
 """
+
+
+def can_be_called(value: Value | None, call: cst.Call) -> bool:
+    """Whether the ``forward`` of a module's class takes what a call gives, as far as that is known."""
+    definition = value.definition if isinstance(value, Module) and not value.wrappers else None
+    forward = None if definition is None else definition.called
+    return forward is None or not forward.is_plain or takes(forward, call)
 
 
 def module_called(forward: Event) -> Value | None:

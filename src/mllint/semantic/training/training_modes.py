@@ -21,7 +21,7 @@ from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.called_modules import is_out_of_sight, made, made_elsewhere, module_called
+from mllint.semantic.training.called_modules import can_be_called, is_out_of_sight, made, made_elsewhere, module_called
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
@@ -454,6 +454,8 @@ def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool |
     if not isinstance(forward.node, cst.Call):
         return None
     value, models = module_called(forward), [frame.model for frame in forward.frame.led_by()]
+    if forward.kind is Kind.FORWARD and not can_be_called(value, forward.node):
+        return False  # it raises in both
     depends = partial(depends_on_mode, switched=switched, if_asked=if_asked)
     matters = depends(value, *models)
     if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None:
