@@ -36,10 +36,13 @@ training: https://docs.graphcore.ai/projects/poptorch-user-guide/en/latest/refer
 
 
 def can_be_called(value: Value | None, call: cst.Call) -> bool:
-    """Whether the ``forward`` of a module's class takes what a call gives, as far as that is known."""
+    """Whether the ``forward`` of a module's class takes what a call gives, as far as that is known.
+
+    A call without arguments may stand for a pass that a library runs, as where it traces a model.
+    """
     definition = value.definition if isinstance(value, Module) and not value.wrappers else None
     forward = None if definition is None else definition.called
-    return forward is None or not forward.is_plain or takes(forward, call)
+    return not call.args or forward is None or not forward.is_plain or takes(forward, call)
 
 
 def module_called(forward: Event) -> Value | None:

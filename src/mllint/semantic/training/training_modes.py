@@ -454,7 +454,7 @@ def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool |
     if not isinstance(forward.node, cst.Call):
         return None
     value, models = module_called(forward), [frame.model for frame in forward.frame.led_by()]
-    if forward.kind is Kind.FORWARD and not can_be_called(value, forward.node):
+    if not can_be_called(value, forward.node):
         return False  # it raises in both
     depends = partial(depends_on_mode, switched=switched, if_asked=if_asked)
     matters = depends(value, *models)
