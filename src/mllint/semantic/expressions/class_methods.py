@@ -9,7 +9,7 @@ import libcst as cst
 
 from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Elements, Function, Instance, Module, Value
+from mllint.semantic.values import ClassObject, Elements, Function, Instance, Module, Nothing, Value
 from mllint.syntax.shape import before_methods, is_super_call
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def of_called_class(caller: "Model", call: cst.Call, function: Function, found: 
     called_on = _class_called_on(caller, call, function)
     if called_on is None or called_on is info.owner or info.owner not in called_on.lineage:
         return found
-    values = [item.value for item in info.scope.returns if item.value is not None]
+    returned = [item.value for item in info.scope.returns if item.value is not None]
+    values = [value for value in returned if not isinstance(info.model.value(value), Nothing)]
     return _made_by(found, info, called_on, values)
 
 
@@ -74,6 +75,8 @@ def _is_made_by_class(info: "FunctionInfo", node: cst.BaseExpression, steps: int
         return False
     if _is_class(info, node.func):
         return True
+    if steps > 0 and isinstance(model.value(node.func), Function) and _is_of_own_class(info, node):
+        return any(_is_made_by_class(info, arg.value, steps - 1) for arg in node.args)  # `return filled(model, path)`
     method = node.func
     if steps == 0 or not isinstance(method, cst.Attribute):
         return False
@@ -83,6 +86,12 @@ def _is_made_by_class(info: "FunctionInfo", node: cst.BaseExpression, steps: int
         return False
     values = [item.value for item in inner.scope.returns]
     return bool(values) and all(value and _is_made_by_class(inner, value, steps - 1) for value in values)
+
+
+def _is_of_own_class(info: "FunctionInfo", node: cst.Call) -> bool:
+    """Whether a call gives an object of the class around, as far as its function tells."""
+    value = info.model.value(node)
+    return isinstance(value, (Module, Instance)) and value.definition is info.owner
 
 
 def _is_class(info: "FunctionInfo", node: cst.BaseExpression) -> bool:
