@@ -246,7 +246,8 @@ def _is_meant_as_constructor(definition: "ClassInfo", method: "FunctionInfo") ->
 def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     """Whether the tables of the module are used: ``__init__`` registers something, or there is a ``forward`` to call.
 
-    Also one that it inherits from a layer. A class that only calls itself a module goes without, and one that is yet to be written.
+    Also one that it inherits from a layer. A class that only calls itself a module goes without, and one that is yet to
+    be written.
     """
     forward = definition.method("forward")
     if all(item.is_left_open for item in definition.methods.values()):
@@ -259,7 +260,7 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
 
 
 def _is_of_layer(definition: "ClassInfo") -> bool:
-    """Whether a class derives from a layer, a loss or a container of the framework: what it inherits uses the tables."""
+    """Whether a class derives from a layer, a loss or a container: what it inherits uses the tables."""
     of_framework = (name for name in definition.library_bases if name.startswith(("torch.nn.", "paddle.nn.")))
     known = [lookup.class_(name) for name in of_framework if name not in ROOTS]
     return any(fact is not None and fact.kind in ("layer", "loss", "rnn", "container") for fact in known)
