@@ -153,23 +153,17 @@ def _missing(definition: ClassInfo, method: FunctionInfo, flawed: Mention | None
             return _finding(
                 attribute, message, "add the parentheses", lambda: add_call_parentheses(attribute) if suits else ()
             )
+        case Form.MISSPELLED:
+            message = f"`{context.text(attribute)}` is not `__init__`: no base class has it"
+            return _finding(attribute, message, "write `__init__`", lambda: (replace(attribute.attr, "__init__"),))
         case Form.NO_OBJECT:
             message = f"`{context.text(attribute.value)}.__init__` is not given `self`"
-            return _finding(
-                attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if suits else ()
-            )
         case Form.OTHER_OBJECT:
             message = "another object is initialized here, not this module"
-            is_bare = suits and isinstance(call, cst.Call) and not call.args
-            return _finding(
-                attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if is_bare else ()
-            )
-        case Form.MISSPELLED:
-            written = f"{context.text(attribute.value)}.{attribute.attr.value}"
-            message = f"`{written}` is not `__init__`: no base class has it"
-            return _finding(attribute, message, "write `__init__`", lambda: (replace(attribute.attr, "__init__"),))
-    message = f"`{context.text(attribute.value)}.__init__` does not initialize this module"
-    return _finding(attribute, message, "write `super().__init__()`", lambda: _by_super(attribute))
+            suits = suits and isinstance(call, cst.Call) and not call.args
+        case _:
+            message, suits = f"`{context.text(attribute.value)}.__init__` does not initialize this module", True
+    return _finding(attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if suits else ())
 
 
 def _written(method: FunctionInfo, context: Context) -> tuple[NodeEdit, ...]:
