@@ -69,12 +69,13 @@ type has the device in it, or with others by names that are computed), made on a
 else). What is computed from a parameter in a method that nothing in the class calls, and is never read. Tables that are
 read for their shape, as an index, or one number at a time; tensors without elements (`torch.empty(0)`), also in lists,
 which are filled later; states that those who use the module set, or have a method draw anew (`model.reset()`); those of
-tests. What a method computes with a tensor that it makes right there, which stays where it is made as well. 0-d
-tensors, which work with tensors on any device. What a base class of PyTorch has registered, as losses do their
-`weight`: what is assigned to it is a buffer. Random numbers that somebody else reads, who may save them, that change
-later, matter in training alone, come of a generator or seed that the constructor sets, or are a sample: another method
-draws others and gives them to the same function. `nn.Parameter(x).requires_grad_(False)` and
-`nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
+tests. What is made for a parameter that is left at `None`, where all calls in sight give it. What a method computes
+with a tensor that it makes right there, which stays where it is made as well. 0-d tensors, which work with tensors on
+any device. What a base class of PyTorch has registered, as losses do their `weight`: what is assigned to it is a
+buffer. Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of
+a generator or seed that the constructor sets, or are a sample: another method draws others and gives them to the same
+function. `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter
+itself.
 
 ## Fix safety
 
