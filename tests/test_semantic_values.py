@@ -470,3 +470,57 @@ def test_test_of_known_tensor_takes_nothing_away_from_it() -> None:
     assert isinstance(found, Tensor)
     assert found.attached is True
     assert found.scalar is True
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("Net.load(1)", "Net"),
+        ("Base.load(1)", "Base"),
+        ("Net.load(1).eval()", "Net"),
+        ("Deeper.load(1)", "Deeper"),
+        ("Net.plain()", "Base"),
+        ("Net.filled(1)", "Net"),
+    ],
+)
+def test_a_classmethod_makes_what_it_is_called_on(expression: str, expected: str) -> None:
+    found = value_of(f"""
+class Base(nn.Module):
+    @classmethod
+    def load(cls, path):
+        if path is None:
+            return None
+        made = cls()
+        made.eval()
+        return made
+
+    @classmethod
+    def plain(cls):
+        return Base()
+
+    @classmethod
+    def filled(cls, path):
+        made = cls()
+        return with_weights(made, path)
+
+
+def with_weights(net, path):
+    net.load_state_dict(torch.load(path))
+    return net
+
+
+class Net(Base):
+    pass
+
+
+class Deeper(Net):
+    @classmethod
+    def load(cls, path):
+        return super().load(path)
+
+
+{expression}
+""")
+    assert isinstance(found, Module)
+    assert found.definition is not None
+    assert found.definition.name == expected

@@ -289,3 +289,17 @@ def test_paddle_loss_of_an_output_that_was_taken_off_is_silent(paddle: Any) -> N
     loss = paddle.nn.functional.mse_loss(layer(paddle.rand((3, 2))).detach(), paddle.rand((3, 1)))
     loss.backward()
     assert layer.weight.grad is None
+
+
+def test_torch_what_is_computed_of_a_cut_tensor_alone_has_no_graph(torch: Any) -> None:
+    net = torch.nn.Linear(2, 2)
+    cut = net(torch.ones(1, 2)).detach()
+    for loss in (cut.pow(2).mean(), cut.abs().clamp(min=1e-8).log().sum()):
+        with pytest.raises(RuntimeError):
+            loss.backward()
+
+
+def test_paddle_what_is_computed_of_a_cut_tensor_alone_has_no_graph(paddle: Any) -> None:
+    net = paddle.nn.Linear(2, 2)
+    net(paddle.ones([1, 2])).detach().pow(2).mean().backward()
+    assert net.weight.grad is None

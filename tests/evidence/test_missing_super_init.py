@@ -296,3 +296,46 @@ def test_paddle_layer_in_one_branch_before_init_raises(paddle: Any) -> None:
     Head("none")
     with pytest.raises(ValueError, match="super"):
         Head("gate")
+
+
+def layer_of(base: Any) -> Any:
+    """A subclass of ``base`` that keeps a number only, and calls no other ``__init__``."""
+
+    def initialize(self: Any) -> None:
+        self.size = 3
+
+    return type("Layer", (base,), {"__init__": initialize})
+
+
+def test_torch_a_layer_without_init_fails_in_its_own_forward(torch: Any) -> None:
+    nn = torch.nn
+    for base in (nn.Conv1d, nn.Linear, nn.ReLU, nn.CrossEntropyLoss, nn.LSTM, nn.Sequential):
+        module = layer_of(base)()
+        for use in (lambda module=module: module(torch.ones(1, 1, 1)), module.train, module.state_dict):
+            with pytest.raises(AttributeError):
+                use()
+    with pytest.raises(AttributeError):
+        len(layer_of(nn.ModuleList)())
+
+
+def test_paddle_a_layer_without_init_fails_in_its_own_forward(paddle: Any) -> None:
+    nn = paddle.nn
+    for base in (nn.Conv1D, nn.Linear, nn.ReLU, nn.CrossEntropyLoss, nn.Sequential):
+        module = layer_of(base)()
+        for use in (lambda module=module: module(paddle.ones([1, 1, 1])), module.state_dict):
+            with pytest.raises(AttributeError):
+                use()
+    with pytest.raises(AttributeError):
+        len(layer_of(nn.LayerList)())
+
+
+@pytest.mark.parametrize("framework", ["torch", "paddle"])
+def test_a_misspelled_call_raises(framework: str, request: pytest.FixtureRequest) -> None:
+    nn = request.getfixturevalue(framework).nn
+
+    class Misspelled(nn.Linear):
+        def __init__(self) -> None:
+            super().__init(2, 2)
+
+    with pytest.raises(AttributeError):
+        Misspelled()

@@ -191,3 +191,37 @@ def test_paddle_the_loss_of_a_generator_leaves_gradients_in_its_critic(paddle: A
     critic_optimizer.step()
     critic_optimizer.clear_grad()
     assert 1 - critic.weight.item() == (4 if is_cleared_before else 3)
+
+
+def test_torch_a_step_of_its_own_clears_nothing(torch: Any) -> None:
+    class Plain(torch.optim.Optimizer):
+        def step(self, closure: Any = None) -> None:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.data.sub_(p.grad)
+
+    class Slower(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:
+            super().step(closure)
+
+    for made in (Plain, Slower):
+        weight = torch.zeros(1, requires_grad=True)
+        optimizer = made([weight], {"lr": 1.0}) if made is Plain else made([weight], lr=1.0)
+        for expected in (-2, -6, -12):
+            (2 * weight).sum().backward()
+            optimizer.step()
+            assert weight.item() == expected
+
+
+def test_paddle_a_step_of_its_own_clears_nothing(paddle: Any) -> None:
+    class Plain(paddle.optimizer.Optimizer):
+        def step(self) -> None:
+            for p in self._parameter_list:
+                p.set_value(p - self.get_lr() * p.grad)
+
+    weight = paddle.create_parameter([1], "float32", default_initializer=paddle.nn.initializer.Constant(0.0))
+    optimizer = Plain(learning_rate=1.0, parameters=[weight])
+    for expected in (-2, -6, -12):
+        (2 * weight).sum().backward()
+        optimizer.step()
+        assert weight.item() == expected

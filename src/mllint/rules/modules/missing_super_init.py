@@ -1,9 +1,9 @@
 """## What it does
 
 Finds modules whose `__init__` does not call the `__init__` of the framework's class, calls it too late, or writes the
-call so that it does something else: `super().__init__` without parentheses, `super().__init__(self)`,
-`super(Other, self).__init__()`, `Base.__init__()` without `self`. Also constructors that Python does not take for one,
-because of their name: `_init_`, `_init__`, `__int__(self, size)`.
+call so that it does something else: `super().__init__` without parentheses, `super().__init__(self)`, `super(Other,
+self).__init__()`, `Base.__init__()` without `self`, `super().__init()`. Also constructors that Python does not take for
+one, because of their name: `_init_`, `_init__`, `__int__(self, size)`.
 
 ## Why is this bad?
 
@@ -44,9 +44,10 @@ class Net(nn.Module):
 `nn.Module.__init__(self)`, `Base.__init__(self, ...)`, `super(Net, self).__init__()`, a call in another method that
 `__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call (plain
 tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own. Classes
-that are modules by name only: nothing is registered, and there is no `forward` to call, or it is a builder that makes
-objects of the module class from which it derives. Tests: one that passes does without the tables. Methods of an odd
-name that the project mentions, and `__int__(self)`, which makes a number.
+that are modules by name only: nothing is registered, and there is no `forward` to call, none that a layer of the
+framework has either, or it is a builder that makes objects of the module class from which it derives. Tests: one that
+passes does without the tables. Methods of an odd name that the project mentions, and `__int__(self)`, which makes a
+number.
 
 ## Fix safety
 
@@ -152,19 +153,17 @@ def _missing(definition: ClassInfo, method: FunctionInfo, flawed: Mention | None
             return _finding(
                 attribute, message, "add the parentheses", lambda: add_call_parentheses(attribute) if suits else ()
             )
+        case Form.MISSPELLED:
+            message = f"`{context.text(attribute)}` is not `__init__`: no base class has it"
+            return _finding(attribute, message, "write `__init__`", lambda: (replace(attribute.attr, "__init__"),))
         case Form.NO_OBJECT:
             message = f"`{context.text(attribute.value)}.__init__` is not given `self`"
-            return _finding(
-                attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if suits else ()
-            )
         case Form.OTHER_OBJECT:
             message = "another object is initialized here, not this module"
-            is_bare = suits and isinstance(call, cst.Call) and not call.args
-            return _finding(
-                attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if is_bare else ()
-            )
-    message = f"`{context.text(attribute.value)}.__init__` does not initialize this module"
-    return _finding(attribute, message, "write `super().__init__()`", lambda: _by_super(attribute))
+            suits = suits and isinstance(call, cst.Call) and not call.args
+        case _:
+            message, suits = f"`{context.text(attribute.value)}.__init__` does not initialize this module", True
+    return _finding(attribute, message, "write `super().__init__()`", lambda: _by_super(attribute) if suits else ())
 
 
 def _written(method: FunctionInfo, context: Context) -> tuple[NodeEdit, ...]:

@@ -9,8 +9,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give, also where functions or methods hand it on first; also as an
-  element of a list or dict, where another branch registers it, and where it is computed from itself later on, as a
-  running mean is;
+  element of a list or dict, as one of several things that a method returns, in place of a parameter that is left at
+  `None`, where another branch registers it, and where it is computed from itself later on, as a running mean is;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new
   tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
 - a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`.
@@ -69,12 +69,13 @@ type has the device in it, or with others by names that are computed), made on a
 else). What is computed from a parameter in a method that nothing in the class calls, and is never read. Tables that are
 read for their shape, as an index, or one number at a time; tensors without elements (`torch.empty(0)`), also in lists,
 which are filled later; states that those who use the module set, or have a method draw anew (`model.reset()`); those of
-tests. What a method computes with a tensor that it makes right there, which stays where it is made as well. 0-d
-tensors, which work with tensors on any device. What a base class of PyTorch has registered, as losses do their
-`weight`: what is assigned to it is a buffer. Random numbers that somebody else reads, who may save them, that change
-later, matter in training alone, come of a generator or seed that the constructor sets, or are a sample: another method
-draws others and gives them to the same function. `nn.Parameter(x).requires_grad_(False)` and
-`nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter itself.
+tests. What is made for a parameter that is left at `None`, where all calls in sight give it. What a method computes
+with a tensor that it makes right there, which stays where it is made as well. 0-d tensors, which work with tensors on
+any device. What a base class of PyTorch has registered, as losses do their `weight`: what is assigned to it is a
+buffer. Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of
+a generator or seed that the constructor sets, or are a sample: another method draws others and gives them to the same
+function. `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter
+itself.
 
 ## Fix safety
 
@@ -99,11 +100,11 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.lost_parameters import registered_in_vain
-from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost
+from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost, lost_among_others
 from mllint.semantic.modules.unregistered_words import words, words_of_registered
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.syntax.shape import assigns_attribute
+from mllint.syntax.shape import assigns_attribute, unpacks_into_attributes
 
 rule = Rule(
     code="ML404",
@@ -131,12 +132,28 @@ def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[F
     found = lost(context.model, owner, name, statement, value)
     if found is None:
         return
-    persistence = ""
-    if found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and not has_to_be_saved(context.model, owner, name, value):
-        persistence = ", persistent=False"
+    persistence = _persistence(found, owner, name, value, context)
     message, help_ = words(found, name, framework, persistence)
     fix = partial(_fix, found, statement, target, method, persistence, context)
     yield Finding(statement, message, help_, fix=fix)
+
+
+@rule.on(cst.Assign, shape=unpacks_into_attributes)
+def check_unpacked(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report each of several attributes to which such tensors are assigned at once."""
+    targets = statement.targets[0].target
+    for element in targets.elements if isinstance(targets, (cst.Tuple, cst.List)) else ():
+        target = element.value
+        method = method_of_receiver(context.model, target.value) if isinstance(target, cst.Attribute) else None
+        owner = None if method is None else method.owner
+        if owner is None or owner.framework is None or not isinstance(target, cst.Attribute):
+            continue
+        name = target.attr.value
+        found = lost_among_others(context.model, owner, name, statement, target)
+        if found is not None:
+            persistence = _persistence(found, owner, name, statement.value, context)
+            message, help_ = words(found, name, owner.framework, persistence)
+            yield Finding(target, message, help_, fix=None)
 
 
 @rule.on_method("register_parameter", "add_parameter")
@@ -149,6 +166,12 @@ def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
         is_torch = context.model.framework != "paddle"
         fix = (lambda: _computed_first(value, inner, context)) if is_torch else None
         yield Finding(call, message, help_, fix=fix)
+
+
+def _persistence(found: Lost, owner: ClassInfo, name: str, value: cst.BaseExpression, context: Context) -> str:
+    """What else ``register_buffer`` is told about a tensor that can be computed again."""
+    may_be_left_out = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN)
+    return ", persistent=False" if may_be_left_out and not has_to_be_saved(context.model, owner, name, value) else ""
 
 
 def _fix(
@@ -170,7 +193,9 @@ def _fix(
         return _computed_first(value, found.parameter, context) if owner.framework == "torch" else None
     if found.how is Loss.UNTRAINED:
         return _as_parameter(value, context) if owner.framework == "torch" and is_only else None
-    is_buffer = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and method.name == "__init__" and is_only
+    is_buffer = (
+        found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and method.name == "__init__" and is_only and not found.is_given
+    )
     return _as_buffer(statement, target, value, persistence, context) if is_buffer else None
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.class_methods import of_called_class
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.scopes import BindingKind
@@ -30,6 +31,7 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
         return handed_back
     found = info.model.returned(info)
     if found is not None:
+        found = of_called_class(caller, call, function, found)
         given = with_graph_of_arguments(caller, call, info, found, 0 if function.receiver is None else 1) or found
         # Computed without gradients, unless it was there before.
         return under_gradients(given, None) if caller.gradients.off(call) is True else given
@@ -44,7 +46,7 @@ def returned_to(caller: "Model", call: cst.Call, function: Function) -> Value | 
         result = value if position == 0 else join(result, value)
         if result is None:
             return None
-    return result
+    return result and of_called_class(caller, call, function, result)
 
 
 def gets_scalar(model: "Model", node: cst.BaseExpression) -> bool:

@@ -18,7 +18,7 @@ from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.leaves import is_copy_of_leaf
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
-from mllint.semantic.graph.taken_off import adds_loss, computes_loss, taken_off
+from mllint.semantic.graph.taken_off import adds_loss, computes_alone, computes_loss, taken_off
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import calls_of
@@ -148,7 +148,7 @@ class Cuts:
             return [] if framework is None else [Cut(call, ".detach()", framework, False, receiver)]
         if name == "scale" and len(call.args) == 1 and not call.args[0].star:
             return self._follow(call.args[0].value)
-        if name not in PASSING:
+        if name not in PASSING and not computes_alone(self.model, call):
             return []
         on = constant(call.args[0].value) if call.args else True
         cuts = self._follow(receiver)

@@ -13,6 +13,7 @@ from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Module, Output, Symbol, Tensor
+from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ _KEEPING = frozenset({
     "clone", "contiguous", "astype", "cast", "permute", "transpose",
 })  # fmt: skip
 """Methods that give the same numbers."""
+
+
+def computes_alone(model: "Model", call: cst.Call) -> bool:
+    """Whether a method of a tensor computes something of that and of written numbers alone: ``error.pow(2)``."""
+    name, framework = last_word(call.func) or "", model.framework
+    fact = None if framework is None else lookup.tensor_method(framework, name)
+    if fact is None or fact.returns not in ("tensor", "scalar") or name.startswith("new_") or name.endswith("_"):
+        return False
+    return all(not arg.star and constant(arg.value) is not ... for arg in call.args)
 
 
 def taken_off(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) -> cst.BaseExpression | None:

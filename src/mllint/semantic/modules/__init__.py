@@ -4,10 +4,9 @@
   ``records``, ``inputs``, ``weights``, ``unused``, ``replaced``, ``fresh``, ``trails``; what it loses again:
   ``lost_registrations``, ``lost_parameters``, ``unsaved_draws``, of which ``unregistered`` finds the first and
   ``unregistered_words`` speaks; what others may look after: ``handed_over``
-- what a forward pass makes: ``made_in_forward``, ``made_on_cpu``, ``dropouts``, ``single_values``, ``batches``;
-  what it changes in place although ``backward()`` needs it: ``saved_changes``; buffers that keep what it adds to them
-  with its graph: ``running_buffers``; backward passes that come too late:
-  ``second_passes``
+- what a forward pass makes: ``made_in_forward``, ``made_on_cpu``, ``ways_to_tensors``, ``dropouts``, ``single_values``,
+  ``batches``; what it changes in place although ``backward()`` needs it: ``saved_changes``; buffers that keep what it
+  adds to them with its graph: ``running_buffers``; backward passes that come too late: ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``made_with``, ``last_mode``
 - keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``; without hooks: ``unhooked``;
   files that replace what it runs: ``replaced_forward``;

@@ -13,7 +13,7 @@ from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
-from mllint.syntax.shape import dotted_path, last_statement
+from mllint.syntax.shape import dotted_path, is_super_call, last_statement
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -24,6 +24,8 @@ ROOTS = frozenset({"torch.nn.Module", "paddle.nn.Layer"})
 _MISSPELLED = frozenset({
     "_init_", "__init_", "_init__", "__int__", "__inti__", "__ini__", "__intit__", "init__", "__init___", "___init__",
 })  # fmt: skip
+_KNOWN_BASES = ("torch.nn.", "paddle.nn.", "builtins.", "typing.", "abc.")
+_MISSPELLED_CALLS = _MISSPELLED | {"__init", "_init", "init"}
 _REGISTERS = ADDING_MODULES | ADDING_PARAMETERS | {"register_buffer"}
 
 
@@ -43,6 +45,8 @@ class Form(enum.Enum):
     """``nn.Module().__init__()``"""
     NO_OBJECT = "no object"
     """``nn.Module.__init__()``, without ``self``"""
+    MISSPELLED = "misspelled"
+    """``super().__init()``"""
     ELSEWHERE = "elsewhere"
     """The ``__init__`` of a class that is no module."""
 
@@ -63,8 +67,29 @@ class Late(NamedTuple):
 
 
 def mentions(definition: "ClassInfo") -> list[Mention]:
-    """Every ``X.__init__`` in the methods of the class itself, in source order."""
-    return [Mention(attribute, _form(definition, attribute)) for attribute in _attributes(definition)]
+    """Every ``X.__init__`` in the methods of the class itself, in source order; or else what was meant for one."""
+    found = [Mention(attribute, _form(definition, attribute)) for attribute in _attributes(definition)]
+    return found or [Mention(attribute, Form.MISSPELLED) for attribute in _misspelled_calls(definition)]
+
+
+def _is_of_framework_alone(definition: "ClassInfo") -> bool:
+    """Whether all that a class inherits is written in the project or in the framework."""
+    return not definition.has_unknown_base and all(name.startswith(_KNOWN_BASES) for name in definition.library_bases)
+
+
+def _misspelled_calls(definition: "ClassInfo") -> list[cst.Attribute]:
+    """The calls of ``super().__init()`` and its like in ``__init__`` of a class: no base of it has such a method."""
+    model, method = definition.model, definition.methods.get("__init__")
+    words = [word for word in sorted(_MISSPELLED_CALLS) if word in model.calls_by_word]
+    if method is None or not words or not _is_of_framework_alone(definition):
+        return []
+    calls = (call for word in words if definition.method(word) is None for call in model.calls_by_word[word])
+    named = (call.func for call in calls if model.enclosing_function(call) is method.node)
+    return [
+        name
+        for name in named
+        if isinstance(name, cst.Attribute) and isinstance(name.value, cst.Call) and is_super_call(name.value)
+    ]
 
 
 def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
@@ -221,16 +246,24 @@ def _is_meant_as_constructor(definition: "ClassInfo", method: "FunctionInfo") ->
 def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     """Whether the tables of the module are used: ``__init__`` registers something, or there is a ``forward`` to call.
 
-    A class that only calls itself a module goes without, and one that is yet to be written.
+    Also one that it inherits from a layer. A class that only calls itself a module goes without, and one that is yet to
+    be written.
     """
     forward = definition.method("forward")
     if all(item.is_left_open for item in definition.methods.values()):
         return False
     if forward is not None and forward.is_left_open and not any(definition.subclasses):
         return False
-    if forward is not None and definition.method("__call__") is None:
+    if (forward is not None or _is_of_layer(definition)) and definition.method("__call__") is None:
         return True
     return _registers(definition, method) or any(_relies_on_it(info, definition) for info in definition.subclasses)
+
+
+def _is_of_layer(definition: "ClassInfo") -> bool:
+    """Whether a class derives from a layer, a loss or a container: what it inherits uses the tables."""
+    of_framework = (name for name in definition.library_bases if name.startswith(("torch.nn.", "paddle.nn.")))
+    known = [lookup.class_(name) for name in of_framework if name not in ROOTS]
+    return any(fact is not None and fact.kind in ("layer", "loss", "rnn", "container") for fact in known)
 
 
 def _registers(definition: "ClassInfo", method: "FunctionInfo") -> bool:

@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.expressions.new_results import asks_for_cpu_type
+from mllint.semantic.modules.ways_to_tensors import Made, made_for_nothing, stands_for_nothing, unpacked_into
 from mllint.semantic.names.assigned import all_assigned, assigned, grown_from, only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
@@ -167,8 +168,8 @@ def _is_kept_on_cpu(method: "FunctionInfo", name: str, steps: int) -> bool:
 def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool = False) -> bool:
     """Whether an attribute holds nothing but tensors made on the CPU while the module is set up.
 
-    ``or_parameter``: on another way it may be a parameter, a buffer or a number instead, and later on be set to what is
-    computed from it: ``self.mean = 0.9 * self.mean + 0.1 * x.mean(0)``.
+    ``or_parameter``: on another way it may be a parameter, a buffer, a number or what is given, and later on be set to
+    what is computed from it: ``self.mean = 0.9 * self.mean + 0.1 * x.mean(0)``.
     """
     plain: list[Assignment] = []
     parameters: list[Assignment] = []
@@ -195,12 +196,24 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
             continue
         if isinstance(place.node, cst.AugAssign):
             continue  # an operation in place
-        if place.value is None or not is_made_on_cpu(place.model, place.value, steps):
+        if or_parameter and stands_for_nothing(place.model, place.value):
+            registered.append(place)  # what is given, and looked after elsewhere: `if mask is None: ... else: ...`
+            continue
+        made = _makers(place, name, or_given=or_parameter)
+        if not made or not all(is_made_on_cpu(model, value, steps) for model, value in made):
             return False
         plain.append(place)
     if not plain or not all(_are_alternatives(place, registered) for place in plain):
         return False
     return not parameters or all(_is_left_plain(place, name, parameters) for place in plain)
+
+
+def _makers(place: Assignment, name: str, *, or_given: bool) -> list[Made]:
+    """What makes that which an assignment puts into an attribute; ``or_given``: where nothing else is given for it."""
+    if place.value is not None:
+        made = made_for_nothing(place.model, place.value) if or_given else []
+        return [(place.model, value) for value in made or (place.value,)]
+    return [] if place.method is None else unpacked_into(place.model, place.node, f"{place.method.self_name}.{name}")
 
 
 def _is_computed_from_itself(place: Assignment, name: str) -> bool:

@@ -290,7 +290,11 @@ def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
         case cst.Comparison() | cst.ComparisonTarget():
             whole = parent if isinstance(parent, cst.Comparison) else model.tree.parent(parent)
             assert isinstance(whole, cst.Comparison)
-            sides = [whole.left, *(item.comparator for item in whole.comparisons)]
+            if any(isinstance(item.operator, (cst.Is, cst.IsNot)) for item in whole.comparisons):
+                return Fate.NOTHING  # `is not None`
+            sides = [
+                side for side in (whole.left, *(item.comparator for item in whole.comparisons)) if side is not node
+            ]
             return Fate.MEETS_INPUT if any(is_input(model, side) for side in sides) else fate(model, whole, steps - 1)
         case cst.UnaryOperation() | cst.IfExp():
             return fate(model, parent, steps - 1)
@@ -371,6 +375,10 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
             meets = is_distribution and any(is_input(model, other) for other in others)
             return Fate.MEETS_INPUT if meets else Fate.NOTHING
         return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else fate(model, call, steps)
+    inside = _forward_given(model, callee, call, arg)
+    if inside is not None:
+        found = _within(inside, call, arg, steps - 1)
+        return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
     if isinstance(callee, Module):
         is_trained = has_weights(model, call.func)
         is_function = is_trained is False and callee.name is not None  # `nn.Sigmoid`
@@ -389,6 +397,14 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors", "self")
         return Fate.MEETS_INPUT if is_operation and method not in _ONLY_SHAPE else Fate.NOTHING
     return _strongest(fate(home, read, steps) for home, read in reads_of_field(model, call, arg))
+
+
+def _forward_given(model: "Model", callee: Value | None, call: cst.Call, arg: cst.Arg) -> Function | None:
+    """The ``forward`` of a class of the project, where it is seen what it does with what a call gives it."""
+    definition = callee.definition if isinstance(callee, Module) and not callee.wrappers else None
+    forward = None if definition is None else definition.called
+    inside = None if forward is None or not forward.is_plain else Function(forward, callee)
+    return inside if inside is not None and uses_inside(inside.definition, call, arg, 1) else None
 
 
 def _own_operation(model: "Model", call: cst.Call) -> "FunctionInfo | None":

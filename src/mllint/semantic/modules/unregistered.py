@@ -12,7 +12,9 @@ from mllint.semantic.modules import handed_over, plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
+from mllint.semantic.modules.ways_to_tensors import made_for_nothing, unpacked_into
 from mllint.semantic.names.definitions import function_around
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -43,11 +45,15 @@ class Loss(enum.Enum):
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A lost tensor: ``setter`` is the method that registered it, ``parameter`` what it is computed from."""
+    """A lost tensor: ``setter`` is the method that registered it, ``parameter`` what it is computed from.
+
+    ``is_given``: on another way it is what the constructor is given.
+    """
 
     how: Loss
     setter: str | None = None
     parameter: cst.Call | None = None
+    is_given: bool = False
 
 
 def lost(
@@ -73,17 +79,38 @@ def lost(
         return Lost(Loss.UNTRAINED)
     if is_leaf:
         return None
-    if not plain_tensors.is_plain(model.value(value)) or is_test_code(model):
+    by_default = made_for_nothing(model, value) if is_torch else []
+    if not all(plain_tensors.is_plain(model.value(made)) for made in by_default or (value,)) or is_test_code(model):
         return None
     if is_torch and any(lookup.may_register(base, name) for base in owner.library_bases):
         return None  # what is assigned to a buffer is one, also where it was ``None`` before
     if is_torch and plain_tensors.stays_behind(members, name):
         function = model.enclosing_function(statement)
         is_set_up = function is not None and model.function_info(function) in members.setting_up
-        return Lost(Loss.LEAF_LEFT_BEHIND if is_asked else Loss.LEFT_BEHIND) if is_set_up else None
+        left = Loss.LEAF_LEFT_BEHIND if is_asked else Loss.LEFT_BEHIND
+        return Lost(left, is_given=bool(by_default)) if is_set_up else None
+    if by_default:
+        return None
     is_drawn = unsaved_draws.draws(model, value) or unsaved_draws.is_filled_at_random(members, name)
     is_redrawn = is_drawn and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None
+
+
+def lost_among_others(
+    model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign, target: cst.Attribute
+) -> Lost | None:
+    """The same of an attribute to which a statement assigns together with others: ``self.a, self.b = self.made()``."""
+    made = unpacked_into(model, statement, dotted_path(target) or "")
+    if len(made) == 1 and made[0][0] is model and isinstance(statement.value, (cst.Tuple, cst.List)):
+        return lost(model, owner, name, statement, made[0][1])
+    if not made or owner.framework != "torch" or is_test_code(model):
+        return None
+    function = function_around(model, statement)
+    if function not in owner.members.setting_up or not plain_tensors.is_plain(owner.attribute(name)):
+        return None
+    if any(lookup.may_register(base, name) for base in owner.library_bases):
+        return None
+    return Lost(Loss.LEFT_BEHIND) if plain_tensors.stays_behind(owner.members, name) else None
 
 
 def _is_left_aside(model: "Model", members: "Members", name: str, statement: cst.CSTNode) -> bool:

@@ -22,6 +22,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
 from mllint.semantic.training.holders import may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
+from mllint.semantic.training.own_steps import keeps_gradients
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import counts_to_length
 from mllint.semantic.training.runs import Occurrence, Run
@@ -321,9 +322,18 @@ def _runs_once(loop: Loop) -> bool:
 
 
 def _clears_by_itself(step: Event) -> bool:
-    """Whether the optimizer is of a class of the project that has a ``step`` of its own, or hooks may run with it."""
+    """Whether the optimizer is of a class of the project whose own ``step`` may clear, or hooks may run with it."""
     hooks = (word in frame.model.names_by_word for frame in step.frame.led_by() for word in _STEP_HOOKS)
-    return any(hooks) or _has_step_of_its_own(step)
+    return any(hooks) or (_has_step_of_its_own(step) and not _leaves_gradients(step))
+
+
+def _leaves_gradients(step: Event) -> bool:
+    """Whether the own ``step`` of an optimizer surely leaves the gradients that it uses, given no closure."""
+    value = value_called_on(step)
+    method = own_method(value, "step")
+    if not isinstance(value, Instance) or method is None or _is_given_more(step):
+        return False
+    return value.definition.kind == "optimizer" and keeps_gradients(value.definition, method)
 
 
 def _has_step_of_its_own(step: Event) -> bool:
