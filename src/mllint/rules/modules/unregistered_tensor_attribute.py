@@ -63,19 +63,17 @@ class Scale(nn.Module):
 
 ## What it leaves alone
 
-Tensors that somebody looks after: moved by hand (`self.mask.to(x.device)`, `self.mask.type(x.type())`, whose name of a
-type has the device in it, or with others by names that are computed), made on a device, given to an optimizer or to
-`torch.autograd.grad`, set to something else later (to new numbers by a method that `forward` does not call is nothing
-else). What is computed from a parameter in a method that nothing in the class calls, and is never read. Tables that are
-read for their shape, as an index, or one number at a time; tensors without elements (`torch.empty(0)`), also in lists,
-which are filled later; states that those who use the module set, or have a method draw anew (`model.reset()`); those of
-tests. What is made for a parameter that is left at `None`, where all calls in sight give it. What a method computes
-with a tensor that it makes right there, which stays where it is made as well. 0-d tensors, which work with tensors on
-any device. What a base class of PyTorch has registered, as losses do their `weight`: what is assigned to it is a
-buffer. Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of
-a generator or seed that the constructor sets, or are a sample: another method draws others and gives them to the same
-function. `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, which are the parameter
-itself.
+- What somebody looks after: moved by hand (`self.mask.to(x.device)`, `self.mask.type(x.type())`, or by names that are
+  computed), made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (new
+  numbers by a method that `forward` does not call are nothing else), by those who use the module or by `reset()`.
+- What stays where it is as well: what a method computes with a tensor that it makes right there; 0-d tensors, which
+  work with those on any device; what a base class of PyTorch has registered, as losses do their `weight`.
+- Tables that are read for their shape, as an index, or one number at a time; tensors without elements, also in lists,
+  which are filled later; those of tests; what is made in place of a parameter that all calls in sight give; what is
+  computed from a parameter in a method that nothing in the class calls, and is never read.
+- Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of a
+  generator or seed that the constructor sets, or are a sample: another method gives others to the same function.
+- `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, the parameter itself.
 
 ## Fix safety
 
@@ -102,7 +100,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.modules.lost_parameters import registered_in_vain
 from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost, lost_among_others
 from mllint.semantic.modules.unregistered_words import words, words_of_registered
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, unpacks_into_attributes
 
@@ -120,22 +118,7 @@ rule = Rule(
 def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment of a tensor that the module does not take up."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
-    value = statement.value
-    if value is None or not isinstance(target, cst.Attribute):
-        return
-    method = method_of_receiver(context.model, target.value)
-    owner = None if method is None else method.owner
-    framework = None if owner is None else owner.framework
-    if method is None or owner is None or framework is None:
-        return
-    name = target.attr.value
-    found = lost(context.model, owner, name, statement, value)
-    if found is None:
-        return
-    persistence = _persistence(found, owner, name, value, context)
-    message, help_ = words(found, name, framework, persistence)
-    fix = partial(_fix, found, statement, target, method, persistence, context)
-    yield Finding(statement, message, help_, fix=fix)
+    yield from _of_attribute(statement, target, statement, context)
 
 
 @rule.on(cst.Assign, shape=unpacks_into_attributes)
@@ -143,17 +126,30 @@ def check_unpacked(statement: cst.Assign, context: Context) -> Iterator[Finding]
     """Report each of several attributes to which such tensors are assigned at once."""
     targets = statement.targets[0].target
     for element in targets.elements if isinstance(targets, (cst.Tuple, cst.List)) else ():
-        target = element.value
-        method = method_of_receiver(context.model, target.value) if isinstance(target, cst.Attribute) else None
-        owner = None if method is None else method.owner
-        if owner is None or owner.framework is None or not isinstance(target, cst.Attribute):
-            continue
-        name = target.attr.value
-        found = lost_among_others(context.model, owner, name, statement, target)
-        if found is not None:
-            persistence = _persistence(found, owner, name, statement.value, context)
-            message, help_ = words(found, name, owner.framework, persistence)
-            yield Finding(target, message, help_, fix=None)
+        yield from _of_attribute(statement, element.value, element.value, context)
+
+
+def _of_attribute(
+    statement: cst.Assign | cst.AnnAssign, target: cst.BaseExpression, place: cst.CSTNode, context: Context
+) -> Iterator[Finding]:
+    method = method_of_receiver(context.model, target.value) if isinstance(target, cst.Attribute) else None
+    owner, value = None if method is None else method.owner, statement.value
+    framework = None if owner is None else owner.framework
+    if value is None or method is None or owner is None or framework is None or not isinstance(target, cst.Attribute):
+        return
+    name, is_alone, model = target.attr.value, place is statement, context.model
+    if is_alone:
+        found = lost(model, owner, name, statement, value)
+    else:
+        found = lost_among_others(model, owner, name, statement, target)
+    if found is None:
+        return
+    persistence = ""
+    if found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and not has_to_be_saved(context.model, owner, name, value):
+        persistence = ", persistent=False"
+    message, help_ = words(found, name, framework, persistence)
+    fix = partial(_fix, found, statement, target, method, persistence, context) if is_alone else None
+    yield Finding(place, message, help_, fix=fix)
 
 
 @rule.on_method("register_parameter", "add_parameter")
@@ -166,12 +162,6 @@ def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
         is_torch = context.model.framework != "paddle"
         fix = (lambda: _computed_first(value, inner, context)) if is_torch else None
         yield Finding(call, message, help_, fix=fix)
-
-
-def _persistence(found: Lost, owner: ClassInfo, name: str, value: cst.BaseExpression, context: Context) -> str:
-    """What else ``register_buffer`` is told about a tensor that can be computed again."""
-    may_be_left_out = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN)
-    return ", persistent=False" if may_be_left_out and not has_to_be_saved(context.model, owner, name, value) else ""
 
 
 def _fix(
@@ -193,9 +183,8 @@ def _fix(
         return _computed_first(value, found.parameter, context) if owner.framework == "torch" else None
     if found.how is Loss.UNTRAINED:
         return _as_parameter(value, context) if owner.framework == "torch" and is_only else None
-    is_buffer = (
-        found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and method.name == "__init__" and is_only and not found.is_given
-    )
+    is_set_up_here = method.name == "__init__" and is_only and not found.is_given
+    is_buffer = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and is_set_up_here
     return _as_buffer(statement, target, value, persistence, context) if is_buffer else None
 
 

@@ -97,7 +97,7 @@ def lost(
 
 
 def lost_among_others(
-    model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign, target: cst.Attribute
+    model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign | cst.AnnAssign, target: cst.Attribute
 ) -> Lost | None:
     """The same of an attribute to which a statement assigns together with others: ``self.a, self.b = self.made()``."""
     made = unpacked_into(model, statement, dotted_path(target) or "")
