@@ -11,7 +11,7 @@ from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import Function, Symbol
+from mllint.semantic.values import Function, Symbol, Tensor
 from mllint.syntax.shape import constant, dotted_path, has_star_arguments, part_at
 
 if TYPE_CHECKING:
@@ -22,23 +22,26 @@ Made = tuple["Model", cst.BaseExpression]
 
 
 def made_for_nothing(model: "Model", node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """What is made where a parameter is left at ``None``, for which an expression stands otherwise; else nothing.
+    """The tensors made where a parameter is left at ``None``, for which an expression stands otherwise; else nothing.
 
     ``if mask is None: mask = torch.ones(3)`` and then ``mask``, or ``torch.ones(3) if mask is None else mask``.
     """
     if isinstance(node, cst.IfExp):
         ways = [(node.body, node.orelse), (node.orelse, node.body)]
-        return [made for made, other in ways if stands_for_nothing(model, other) and _is_asked(node.test, other)]
+        tensors = ((made, other) for made, other in ways if isinstance(model.value(made), Tensor))
+        return [made for made, other in tensors if _is_asked(node.test, other) and stands_for_nothing(model, other)]
     bindings = without_narrowing(model.reaching(node)) if isinstance(node, cst.Name) else []
     given = [item for item in bindings if item.kind is BindingKind.PARAMETER]
     made = [assigned(item) for item in bindings if item.kind is not BindingKind.PARAMETER]
-    if len(given) != 1 or not made or not isinstance(node, cst.Name) or not _may_be_nothing(model, given[0].node):
+    if len(given) != 1 or not made or not isinstance(node, cst.Name):
         return []
     values = [value for value in made if value is not None]
     is_asked = all(
         any(_tells_nothing(test, node, is_true=is_true) for test, is_true in verdicts(model, value)) for value in values
     )
-    return values if len(values) == len(made) and is_asked else []
+    # The calls are looked for last: they may be in files that nobody has read yet.
+    is_known = len(values) == len(made) and is_asked and all(isinstance(model.value(item), Tensor) for item in values)
+    return values if is_known and _may_be_nothing(model, given[0].node) else []
 
 
 def stands_for_nothing(model: "Model", node: cst.BaseExpression | None) -> bool:
