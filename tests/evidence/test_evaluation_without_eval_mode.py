@@ -75,6 +75,14 @@ def test_paddle_loading_weights_switches_nothing(paddle: Any) -> None:
     assert paddle.equal_all(network(inputs), trained(inputs))
 
 
+def test_paddle_dropout_of_a_vgg_is_in_its_classifier(paddle: Any) -> None:
+    """Why ``vgg16().features`` does the same in both modes."""
+    network = paddle.vision.models.vgg16()
+    asking = (paddle.nn.Dropout, paddle.nn.BatchNorm2D)
+    assert not any(isinstance(layer, asking) for layer in network.features.sublayers())
+    assert any(isinstance(layer, paddle.nn.Dropout) for layer in network.classifier.sublayers())
+
+
 def test_paddle_ready_made_models_begin_in_training_mode(paddle: Any) -> None:
     network = paddle.vision.models.resnet18()
     assert network.training

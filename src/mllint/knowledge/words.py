@@ -24,3 +24,8 @@ STATISTICS = frozenset({"running_mean", "running_var", "num_batches_tracked", "_
 """What layers count and do not train: the buffers of normalizations, in both frameworks."""
 MOVING = frozenset({"to", "cuda", "cpu", "float", "double", "half"})
 """Methods that move or convert a tensor and leave it on its graph."""
+GIVING_ITSELF = frozenset({
+    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
+    "xpu", "npu", "share_memory",
+})  # fmt: skip
+"""Methods of a module that give the module itself."""

@@ -98,7 +98,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.lost_parameters import registered_in_vain
-from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost, lost_among_others
+from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost
 from mllint.semantic.modules.unregistered_words import words, words_of_registered
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
@@ -137,18 +137,14 @@ def _of_attribute(
     framework = None if owner is None else owner.framework
     if value is None or method is None or owner is None or framework is None or not isinstance(target, cst.Attribute):
         return
-    name, is_alone, model = target.attr.value, place is statement, context.model
-    if is_alone:
-        found = lost(model, owner, name, statement, value)
-    else:
-        found = lost_among_others(model, owner, name, statement, target)
+    name, found = target.attr.value, lost(context.model, owner, statement, target)
     if found is None:
         return
     persistence = ""
     if found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and not has_to_be_saved(context.model, owner, name, value):
         persistence = ", persistent=False"
     message, help_ = words(found, name, framework, persistence)
-    fix = partial(_fix, found, statement, target, method, persistence, context) if is_alone else None
+    fix = partial(_fix, found, statement, target, method, persistence, context) if place is statement else None
     yield Finding(place, message, help_, fix=fix)
 
 

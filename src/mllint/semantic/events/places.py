@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import GIVING_ITSELF
 from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -15,12 +16,6 @@ from mllint.syntax.shape import before_methods, dotted_path, part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-# Methods that give the very object they are called on.
-SAME = frozenset({
-    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_", "apply", "to_empty",
-    "xpu", "npu", "share_memory",
-})  # fmt: skip
 
 
 _SWITCHES = {"train": 1, "eval": 0}
@@ -32,7 +27,11 @@ def itself_of(model: "Model", node: cst.CSTNode) -> cst.BaseExpression | None:
 
     What ``trainer.eval(loader)`` gives is another thing.
     """
-    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.func.attr.value not in SAME:
+    if (
+        not isinstance(node, cst.Call)
+        or not isinstance(node.func, cst.Attribute)
+        or node.func.attr.value not in GIVING_ITSELF
+    ):
         return None
     most = _SWITCHES.get(node.func.attr.value)
     if most is not None:
@@ -63,7 +62,7 @@ def place_in_returns(function: FunctionInfo, binding: Binding) -> tuple[int, ...
 
 def as_itself(node: cst.BaseExpression) -> cst.BaseExpression:
     """What methods that give the very object are called on: ``net`` of ``net.to(device)``."""
-    return before_methods(node, SAME)
+    return before_methods(node, GIVING_ITSELF)
 
 
 def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import GIVING_ITSELF
 from mllint.semantic.names.assigned import all_assigned
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Elements, Function, Instance, Module, Nothing, Value
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _MAX_STEPS = 6
 """Through how many names and classmethods it is followed where an object was made."""
-_GIVING_ITSELF = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "half", "double", "requires_grad_"})
 
 
 def of_called_class(caller: "Model", call: cst.Call, function: Function, found: Value) -> Value:
@@ -67,7 +67,7 @@ def _made_by(found: Value, info: "FunctionInfo", called_on: "ClassInfo", values:
 
 def _is_made_by_class(info: "FunctionInfo", node: cst.BaseExpression, steps: int) -> bool:
     """Whether an expression of a classmethod is a new object of the class that the method is called on."""
-    model, node = info.model, before_methods(node, _GIVING_ITSELF)
+    model, node = info.model, before_methods(node, GIVING_ITSELF)
     if isinstance(node, cst.Name):
         made = all_assigned(model, node)
         return steps > 0 and bool(made) and all(_is_made_by_class(info, value, steps - 1) for value in made)

@@ -369,10 +369,9 @@ class Accumulator:
         if is_called_loss(node):
             return True
         weight = None if isinstance(self.model.value(self.core), Tensor) else dotted_path(self.core)
-        if weight is None or getattr(self.model.value(node), "attached", None) is True:
-            return weight is not None
         made = (binding.value for binding in self.model.reaching(node) if binding.value is not None)
-        return any(dotted_path(part) == weight for item in made for part in subtree(item))
+        is_scaled = any(dotted_path(part) == weight for item in made for part in subtree(item))
+        return weight is not None and (is_scaled or getattr(self.model.value(node), "attached", None) is True)
 
     def _cuts_entries(self, holder: cst.BaseExpression) -> bool:
         """Whether the loop has put parts of what was in a dict, cut off their graph, into the dict itself."""

@@ -67,7 +67,7 @@ def depends_on_mode(
     if not isinstance(value, Module):
         return None
     if value.definition is not None:
-        making = next((model for model in models if id(value.call) in model.tree.parents), None)
+        making = _home(value.call, models)
         known = _class_depends(Making(value.definition, value.call, making), switched, if_asked)
         return True if known is None and _is_given_depending(value.definition, value.call, models) else known
     if value.others:
@@ -76,16 +76,21 @@ def depends_on_mode(
     if value.name is None:
         return None if value.call is None else _made_depends(value.call, models, switched=switched)
     if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
-        making = next((model for model in models if id(value.call) in model.tree.parents), None)
+        making = _home(value.call, models)
         return None if making is None else _container_depends(making, value.call)
     depends = _library_depends(value.name, value.call)
     return False if depends and _drops_nothing(value.call, models) else depends
 
 
+def _home(node: cst.CSTNode | None, models: "tuple[Model, ...]") -> "Model | None":
+    """The one of several files in which a node stands."""
+    return next((model for model in models if id(node) in model.tree.parents), None)
+
+
 def _drops_nothing(call: cst.Call | None, models: "tuple[Model, ...]") -> bool:
     """Whether a layer that one of these files makes surely drops nothing."""
     rate = None if call is None else rate_of(call)
-    making = None if rate is None else next((model for model in models if id(rate) in model.tree.parents), None)
+    making = _home(rate, models)
     return making is not None and rate is not None and drops_nothing_in_sight(making, rate)
 
 
@@ -95,7 +100,7 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool
     What a function of a library builds is a whole model, what is picked by name of a library may be any layer; of what
     is picked from a table of the project, one that does is enough.
     """
-    making = next((model for model in models if id(call) in model.tree.parents), None)
+    making = _home(call, models)
     if making is None:
         return None
     called = making.value(call.func)
@@ -158,7 +163,7 @@ def _children_depend(model: "Model", arg: cst.Arg) -> bool | None:
 
 def _is_given_depending(definition: ClassInfo, call: cst.Call | None, models: "tuple[Model, ...]") -> bool:
     """Whether a module is made of one that depends on the mode, and calls it: ``Captioner(encoder, decoder)``."""
-    making = None if call is None else next((model for model in models if id(call) in model.tree.parents), None)
+    making = _home(call, models)
     constructor = definition.method("__init__")
     if making is None or call is None or constructor is None or has_star_arguments(call):
         return False

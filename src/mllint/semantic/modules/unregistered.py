@@ -57,9 +57,18 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 def lost(
+    model: "Model", owner: "ClassInfo", statement: cst.Assign | cst.AnnAssign, target: cst.Attribute
+) -> Lost | None:
+    """What the module ``owner`` loses where a statement assigns to an attribute of it; ``None``: nothing."""
+    written = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
+    if written is not target:
+        return _lost_among_others(model, owner, statement, target)
+    return None if statement.value is None else _lost(model, owner, target.attr.value, statement, statement.value)
+
+
+def _lost(
     model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign | cst.AnnAssign, value: cst.BaseExpression
 ) -> Lost | None:
-    """What the module ``owner`` loses where a statement assigns a value to its attribute; ``None``: nothing."""
     members, is_torch = owner.members, owner.framework == "torch"
     if type(value) in _CONTAINERS:
         is_left = is_torch and tensors_stay_behind(members, name) and not is_test_code(model)
@@ -96,13 +105,14 @@ def lost(
     return Lost(Loss.REDRAWN) if is_redrawn else None
 
 
-def lost_among_others(
-    model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign | cst.AnnAssign, target: cst.Attribute
+def _lost_among_others(
+    model: "Model", owner: "ClassInfo", statement: cst.Assign | cst.AnnAssign, target: cst.Attribute
 ) -> Lost | None:
     """The same of an attribute to which a statement assigns together with others: ``self.a, self.b = self.made()``."""
+    name = target.attr.value
     made = unpacked_into(model, statement, dotted_path(target) or "")
     if len(made) == 1 and made[0][0] is model and isinstance(statement.value, (cst.Tuple, cst.List)):
-        return lost(model, owner, name, statement, made[0][1])
+        return _lost(model, owner, name, statement, made[0][1])
     if not made or owner.framework != "torch" or is_test_code(model):
         return None
     function = function_around(model, statement)
