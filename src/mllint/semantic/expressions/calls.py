@@ -10,6 +10,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
 from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
+from mllint.semantic.expressions.class_methods import made_of
 from mllint.semantic.expressions.encodings import encoded
 from mllint.semantic.expressions.evidence import is_of_tensors
 from mllint.semantic.expressions.imports import is_of_standard_library, library_or_file
@@ -106,7 +107,7 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
         case Symbol():
             return _of_symbol(model, call, callee.name)
         case ClassObject():
-            return callee.definition.instance(call)
+            return made_of(model, call, callee)
         case Function():
             return _picked_from_given(model, call, callee) or returned_to(model, call, callee)
         case Method():

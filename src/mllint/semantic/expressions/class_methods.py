@@ -21,6 +21,16 @@ _MAX_STEPS = 6
 """Through how many names and classmethods it is followed where an object was made."""
 
 
+def made_of(model: "Model", call: cst.Call, callee: ClassObject) -> Value:
+    """What a call of a class makes; ``cls()`` of a class from which others derive may make one of these."""
+    definition = callee.definition
+    around = model.enclosing_function(call) if isinstance(call.func, cst.Name) else None
+    info = None if around is None else model.function_info(around)
+    if info is not None and _is_class(info, call.func) and any(definition.subclasses):
+        return definition.instance()
+    return definition.instance(call)
+
+
 def of_called_class(caller: "Model", call: cst.Call, function: Function, found: Value) -> Value:
     """What a call of a classmethod gives, where the method gives something that its own class makes.
 
