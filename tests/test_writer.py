@@ -1,12 +1,24 @@
 """Writing files back: whole or not at all, and only over what was read."""
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from mllint.running import writer
 from mllint.running.writer import WriteError, write
+
+
+@pytest.fixture(params=[True, False], ids=["complete before it has a name", "under a name from the start"])
+def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "_HAS_NAMELESS", request.param and writer._HAS_NAMELESS)
+
+
+pytestmark = pytest.mark.usefixtures("_either_way")
 
 
 def test_the_new_content_is_there(tmp_path: Path) -> None:
@@ -89,6 +101,19 @@ def test_a_failure_half_way_leaves_the_old_file_and_nothing_else(
     assert os.listdir(tmp_path) == ["a.py"]
 
 
+def test_who_cannot_name_a_file_afterwards_does_it_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+
+    def fail(*arguments: object, **others: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", fail)
+    write(str(path), b"new", b"old")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["a.py"]
+
+
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.py"
     path.write_bytes(b"old")
@@ -99,6 +124,22 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write(str(path), b"new", b"old")
+    assert os.listdir(tmp_path) == ["a.py"]
+
+
+@pytest.mark.skipif(not writer._HAS_NAMELESS, reason="the system gives every file a name")
+def test_a_killed_process_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_bytes(b"old")
+    program = (
+        "import os, signal, sys\n"
+        "from mllint.running.writer import write\n"
+        "os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "write(sys.argv[1], b'new', b'old')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.py"]
 
 

@@ -3,7 +3,9 @@
 import contextlib
 import os
 import stat
-import tempfile
+from typing import BinaryIO
+
+_HAS_NAMELESS = hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
 class WriteError(Exception):
@@ -23,7 +25,11 @@ def write(path: str, data: bytes, expected: bytes) -> None:
         return
     target = os.path.realpath(path)
     try:
-        _replace(target, data, expected)
+        status = os.stat(target)
+        # Replacing needs no right to the file itself, so a read-only file has to be respected here.
+        if not os.access(target, os.W_OK):
+            raise WriteError("cannot be written: the file is read-only")
+        _rename_into_place(target, data, status, expected)
     except OSError as error:
         raise WriteError(f"cannot be written: {(error.strerror or str(error)).lower()}") from error
 
@@ -42,23 +48,29 @@ def put(path: str, data: bytes) -> None:
             with open(target, "wb") as stream:
                 stream.write(data)
             return
-        folder, name = os.path.split(target)
-        os.makedirs(folder, exist_ok=True)
-        if os.path.exists(target) and not os.access(target, os.W_OK):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        is_there = os.path.exists(target)
+        if is_there and not os.access(target, os.W_OK):
             raise WriteError("cannot be written: the file is read-only")
-        _rename_into_place(target, folder, name, data)
+        _rename_into_place(target, data, os.stat(target) if is_there else None)
     except OSError as error:
         raise WriteError(f"cannot be written: {(error.strerror or str(error)).lower()}") from error
 
 
-def _rename_into_place(target: str, folder: str, name: str, data: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name[:64]}.", suffix=".tmp")
+def _rename_into_place(target: str, data: bytes, status: os.stat_result | None, expected: bytes | None = None) -> None:
+    """Put a file of ``data`` in the place of another, of which ``status`` tells the owner and the permissions.
+
+    With ``expected``, only if that is what the file still holds.
+    """
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:64]}.{os.urandom(4).hex()}.tmp")
     try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode_of(target))
+        _make(folder, temporary, data)
+        os.chmod(temporary, _mode_of_new_file() if status is None else stat.S_IMODE(status.st_mode))
+        if status is not None:
+            _give_to_owner(temporary, status)
+        if expected is not None and not _holds(target, expected):
+            raise WriteError("not written: the file was changed meanwhile")
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -66,37 +78,44 @@ def _rename_into_place(target: str, folder: str, name: str, data: bytes) -> None
         raise
 
 
-def _mode_of(path: str) -> int:
-    """The permissions of a file, or those that a new one gets."""
-    with contextlib.suppress(FileNotFoundError):
-        return stat.S_IMODE(os.stat(path).st_mode)
+def _make(folder: str, path: str, data: bytes) -> None:
+    """Make a file, where the system can do that under no name until it is complete: then nothing is left behind,
+    however the process ends.
+    """
+    if _HAS_NAMELESS:
+        with contextlib.suppress(OSError), open(os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o600), "wb") as file:
+            _fill(file, data)
+            _give_name(file.fileno(), folder, os.path.basename(path))
+            return
+    binary = getattr(os, "O_BINARY", 0)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | binary, 0o600), "wb") as file:
+        _fill(file, data)
+
+
+def _fill(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _give_name(descriptor: int, folder: str, name: str) -> None:
+    opened = os.open(folder, os.O_PATH)
+    try:
+        # Only given a folder `os.link` asks the system to follow the link that `/proc` has for the descriptor.
+        os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=opened, follow_symlinks=True)
+    finally:
+        os.close(opened)
+
+
+def _holds(path: str, expected: bytes) -> bool:
+    with open(path, "rb") as file:
+        return file.read() == expected
+
+
+def _mode_of_new_file() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-def _replace(target: str, data: bytes, expected: bytes) -> None:
-    status = os.stat(target)
-    # Replacing needs no right to the file itself, so a read-only file has to be respected here.
-    if not os.access(target, os.W_OK):
-        raise WriteError("cannot be written: the file is read-only")
-    folder, name = os.path.split(target)
-    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name[:64]}.", suffix=".tmp")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, stat.S_IMODE(status.st_mode))
-        _give_to_owner(temporary, status)
-        with open(target, "rb") as file:
-            if file.read() != expected:
-                raise WriteError("not written: the file was changed meanwhile")
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def _give_to_owner(temporary: str, status: os.stat_result) -> None:
