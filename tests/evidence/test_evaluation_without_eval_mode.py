@@ -193,3 +193,22 @@ def test_paddle_saves_programs_in_evaluation_mode(paddle: Any, tmp_path: Path) -
     spec = [paddle.static.InputSpec([1000])]
     paddle.jit.save(network, str(tmp_path / "saved"), input_spec=spec)
     assert not bool((paddle.jit.load(str(tmp_path / "saved"))(paddle.ones([1000])) == 0).any())
+
+
+def test_torch_eval_calls_the_train_of_the_class(torch: Any) -> None:
+    class Network(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def train(self, batches: Any, optimizer: Any) -> None:
+            raise AssertionError
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        Network().eval()
+
+
+def test_paddle_eval_does_not(paddle: Any) -> None:
+    class Network(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def train(self, batches: Any, optimizer: Any) -> None:
+            raise AssertionError
+
+    network = Network()
+    network.eval()
+    assert not network.training

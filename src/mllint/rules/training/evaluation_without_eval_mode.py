@@ -79,7 +79,8 @@ text that is drawn word by word, `torch.multinomial(...)`. Tests.
 ## Fix safety
 
 Unsafe: `eval()` is called before the loop, and `train()` after it unless a script trains nothing, and the numbers are
-others from then on.
+others from then on. There is none where the class has a `train` of its own that takes more than the mode: PyTorch's
+`eval()` is `train(False)`, and neither framework could switch back.
 
 ## References
 
@@ -99,7 +100,12 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
-from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, trains_too
+from mllint.semantic.training.evaluation import (
+    evaluated_module,
+    evaluates_in_training_mode,
+    has_own_train,
+    trains_too,
+)
 from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded, may_train
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
@@ -121,6 +127,8 @@ _HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 _HELP_TRAINED = "call `eval()` of the model before this loop, and `train()` before the training goes on"
 
+_HELP_OWN_TRAIN = "the `train` of the class is no switch: give it another name, and call `eval()` before this loop"
+
 rule = Rule(
     code="ML310",
     message="the model is evaluated in training mode",
@@ -138,6 +146,9 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     if not may_evaluate(context.model, loop):
         return
     if evaluates_in_training_mode(context.model, loop):
+        if has_own_train(context.model, loop):
+            yield Finding(loop, help=_HELP_OWN_TRAIN)
+            return
         help_ = _HELP_TRAINED if _is_in_training(loop, context) else None
         yield Finding(loop, help=help_, fix=lambda: _fix(loop, context))
     elif (switch := switch_for_evaluation(context.model, loop)) and not any(map(_MEANS_IT, context.comments(switch))):

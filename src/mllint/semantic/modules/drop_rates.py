@@ -46,7 +46,9 @@ def drops_nothing(model: "Model", rate: cst.BaseExpression | None, making: Makin
         return False
     found = _parameter(model, rate)
     if found is None:
-        return _is_nothing(model, rate, _MAX_STEPS)
+        key = _entry_left_out(model, rate)
+        is_more = key is not None and making.model is not None and _is_given_more(making.model, key)
+        return not is_more and _is_nothing(model, rate, _MAX_STEPS)
     function, parameter = found
     if making.call is not None and making.model is not None and function is making.definition.method("__init__"):
         position = next(index for index, item in enumerate(function.named_parameters) if item is parameter)
@@ -81,6 +83,9 @@ def _is_nothing(model: "Model", given: cst.BaseExpression, steps: int) -> bool:
         case cst.Subscript():
             key = string_literal(subscript_index(given))
             return key is not None and _is_set_to_nothing(model, key)
+        case cst.Call():
+            key = _entry_left_out(model, given)
+            return key is not None and not _is_given_more(model, key)
         case cst.Name() if steps:
             bindings = _bindings(model, given)
             if any(binding.kind is BindingKind.PARAMETER for binding in bindings):
@@ -90,11 +95,40 @@ def _is_nothing(model: "Model", given: cst.BaseExpression, steps: int) -> bool:
     return constant(given) in NOTHING
 
 
-def _is_set_to_nothing(model: "Model", key: str) -> bool:
-    """Whether the settings of a file, which are dicts that are written out, say nothing else than zero for a key."""
+def _entry_left_out(model: "Model", rate: cst.BaseExpression) -> str | None:
+    """The key under which a dict of settings may have a rate that is zero if it has none: ``kwargs.get("dropout", 0)``.
+
+    A name may stand for that.
+    """
+    call = only_assigned(model, rate) if isinstance(rate, cst.Name) else rate
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.func.attr.value != "get":
+        return None
+    written = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    return string_literal(written[0]) if len(written) == 2 and constant(written[1]) in NOTHING else None
+
+
+def _is_given_more(model: "Model", key: str) -> bool:
+    """Whether somebody in a file gives something else than zero under a key: ``Net(dropout=0.3)``."""
+    keywords = (
+        arg.value
+        for call in model.tree.by_type.get(cst.Call, ())
+        for arg in call.args
+        if arg.keyword is not None and arg.keyword.value == key
+    )
+    said = (*map(constant, keywords), *_settings(model, key))
+    return any(value is not ... and value not in NOTHING for value in said)
+
+
+def _settings(model: "Model", key: str) -> list[object]:
+    """What the dicts that are written out in a file have under a key."""
     displays = model.tree.by_type.get(cst.Dict, ())
     items = (item for display in displays for item in display.elements if isinstance(item, cst.DictElement))
-    said = [constant(item.value) for item in items if string_literal(item.key) == key]
+    return [constant(item.value) for item in items if string_literal(item.key) == key]
+
+
+def _is_set_to_nothing(model: "Model", key: str) -> bool:
+    """Whether the settings of a file, which are dicts that are written out, say nothing else than zero for a key."""
+    said = _settings(model, key)
     return bool(said) and all(value in NOTHING for value in said)
 
 

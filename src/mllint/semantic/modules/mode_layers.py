@@ -7,11 +7,18 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup, networks
-from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_given
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import Making, drops_nothing, drops_nothing_in_sight, rate_of
+from mllint.semantic.modules.library_modes import (
+    CONTAINERS,
+    NORMALIZING_FIRST,
+    is_told,
+    layer_depends,
+    library_name,
+    network_depends,
+)
 from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Read
@@ -19,7 +26,7 @@ from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Text, Value
+from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments, items_of
 from mllint.syntax.walk import subtree
 
@@ -30,26 +37,10 @@ _MAX_PARTS = 60
 """How many classes and functions are looked into for one module."""
 _MAX_WAYS = 200
 """In how many ways, with what else they are given, they are."""
-_DEPENDING = (
-    "BatchNorm", "SyncBatchNorm", "Dropout", "AlphaDropout", "FeatureAlphaDropout", "InstanceNorm", "RReLU",
-    "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "LSTM", "GRU", "RNN", "MultiheadAttention",
-    "MultiHeadAttention",
-)  # fmt: skip
-"""How the names of layers begin that may ask for their mode."""
-_CONTAINERS = frozenset({"Sequential", "ModuleList", "LayerList", "ModuleDict", "LayerDict", "Module", "Layer"})
 _ALL_PARTS = frozenset({
     "children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers", "_modules", "_sub_layers",
 })  # fmt: skip
 """What gives all parts of a module, whatever their names."""
-_NORMALIZING_FIRST = (
-    "torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet",
-    "torchvision.models.densenet", "torchvision.models.googlenet", "torchvision.models.inception",
-    "torchvision.models.mobilenet", "torchvision.models.efficientnet", "torchvision.models.regnet",
-    "paddle.vision.models.resnet", "paddle.vision.models.resnext", "paddle.vision.models.wide_resnet",
-    "paddle.vision.models.mobilenet", "paddle.vision.models.densenet", "paddle.vision.models.googlenet",
-)  # fmt: skip
-"""The ready-made models that have batch normalization from the first children on, not only dropout in the last."""
-_LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
 
 
 def depends_on_mode(
@@ -75,10 +66,10 @@ def depends_on_mode(
         return True if True in several else _all_agree(several)
     if value.name is None:
         return None if value.call is None else _made_depends(value.call, models, switched=switched)
-    if value.call is not None and value.name.rpartition(".")[2] in _CONTAINERS:
+    if value.call is not None and value.name.rpartition(".")[2] in CONTAINERS:
         making = _home(value.call, models)
         return None if making is None else _container_depends(making, value.call)
-    depends = _library_depends(value.name, value.call)
+    depends = layer_depends(value.name, value.call)
     return False if depends and _drops_nothing(value.call, models) else depends
 
 
@@ -105,10 +96,10 @@ def _made_depends(call: cst.Call, models: "tuple[Model, ...]", *, switched: bool
         return None
     called = making.value(call.func)
     if isinstance(called, Symbol) and networks.makes_network(called.name):
-        return _network_depends(making, called.name, call, switched=switched)
+        return network_depends(making, called.name, call, switched=switched)
     if isinstance(called, Choice):
         return True if any(depends_on_mode(made(option), *models) for option in called.options) else None
-    if isinstance(called, Member) and networks.makes_network(f"{called.package}.any"):
+    if isinstance(called, Member) and networks.makes_network(library_name(called)):
         return True
     return None if isinstance(called, Member) or isinstance(call.func, (cst.Call, cst.Subscript)) else True
 
@@ -145,20 +136,11 @@ def _second(pair: cst.BaseExpression) -> cst.BaseExpression | None:
     return pair.elements[1].value if isinstance(pair, cst.Tuple) and len(pair.elements) == 2 else None
 
 
-def _network_depends(model: "Model", name: str, call: cst.Call, *, switched: bool) -> bool | None:
-    """Whether a network that a package has ready depends on the mode; ``None`` too where it is in evaluation mode."""
-    if networks.is_made_as_loaded(name) and not switched:
-        return None
-    given = argument(call, 0, "pretrained_model_name_or_path") or argument(call, 0, "model_name")
-    weights = None if given is None else model.value(given.value)
-    return networks.depends_on_mode(name, weights.literal if isinstance(weights, Text) else None)
-
-
 def _children_depend(model: "Model", arg: cst.Arg) -> bool | None:
     """Whether one of the first children of a ready-made model does, which are given one by one."""
     whole = children_given(arg)
     name = None if whole is None else getattr(model.value(whole), "name", None)
-    return True if isinstance(name, str) and name.lower().startswith(_NORMALIZING_FIRST) else None
+    return True if isinstance(name, str) and name.lower().startswith(NORMALIZING_FIRST) else None
 
 
 def _is_given_depending(definition: ClassInfo, call: cst.Call | None, models: "tuple[Model, ...]") -> bool:
@@ -178,41 +160,6 @@ def _is_given_depending(definition: ClassInfo, call: cst.Call | None, models: "t
 
 def _all_agree(answers: list[bool | None]) -> bool | None:
     return answers[0] if answers and all(answer is answers[0] for answer in answers) else None
-
-
-def _library_depends(name: str, call: cst.Call | None) -> bool | None:
-    """Whether a layer of a library depends on the mode, made by this call."""
-    last = name.rpartition(".")[2]
-    if name.startswith("torchvision.models.") or name in PADDLE_BUILDERS:
-        return True
-    if last in _CONTAINERS or not name.startswith(_LIBRARIES):
-        return None
-    if not last.startswith(_DEPENDING):
-        return False
-    if last.startswith("RReLU"):
-        return True
-    if last.startswith(("BatchNorm", "SyncBatchNorm")):
-        return None if call is not None and _keeps_no_statistics(call) else True
-    if call is None:
-        return None
-    if last.startswith("InstanceNorm"):
-        # With statistics that are kept it does; but each image by its own, as in training, is what it is there for.
-        given = argument(call, None, "track_running_stats")
-        return None if given is not None and constant(given.value) is not False else False
-    if last.startswith(("LSTM", "GRU", "RNN", "Multi")):
-        given, layers = argument(call, None, "dropout"), argument(call, 2, "num_layers")
-        if not last.startswith("Multi") and (layers is None or constant(layers.value) == 1):
-            return False  # between the layers only
-        return given is not None and constant(given.value) not in (0, 0.0)
-    given = argument(call, 0 if "Dropout" in last else None, "p" if "Dropout" in last else "dropout")
-    return given is None or constant(given.value) not in (0, 0.0)
-
-
-def _keeps_no_statistics(call: cst.Call) -> bool:
-    """Whether batch normalization keeps none, those of one batch only, or uses nothing else: ``momentum=1``."""
-    said = {word: argument(call, None, word) for word in ("track_running_stats", "momentum", "use_global_stats")}
-    values = {word: constant(given.value) for word, given in said.items() if given is not None}
-    return values.get("track_running_stats") is False or 1 in (values.get("momentum"), values.get("use_global_stats"))
 
 
 class _Maker(NamedTuple):
@@ -336,20 +283,18 @@ def _parts(
             found.others.append(_Maker(other, making_run(model, model.tree.call_of(named), other, run)))
         elif isinstance(node, cst.Call):
             called = model.value(node.func)
-            if isinstance(called, Symbol) and (called.name.startswith(_LIBRARIES) or called.name in PADDLE_BUILDERS):
-                if _library_depends(called.name, node) is True:
-                    is_whole = not _is_only_read(model, node) or called.name.lower().startswith(_NORMALIZING_FIRST)
-                    is_left = may_be_left_out(model, node, run) or (
-                        made is not None and _is_left_out(made, model, node, making)
-                    )
+            name = library_name(called)
+            if is_told(name):
+                if layer_depends(name, node) is True:
+                    is_whole = not _is_only_read(model, node) or name.lower().startswith(NORMALIZING_FIRST)
+                    is_left = _is_left_out(made, model, node, making, run)
                     is_left = is_left or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
-            elif isinstance(called, Symbol) and networks.makes_network(called.name):
-                is_left = _is_only_read(model, node) or may_be_left_out(model, node, run)
-                if not is_left and not (made is not None and _is_left_out(made, model, node, making)):
-                    found.depends |= _network_depends(model, called.name, node, switched=False) is True
-                    found.depends_when_switched |= _network_depends(model, called.name, node, switched=True) is True
+            elif networks.makes_network(name):
+                if not _is_only_read(model, node) and not _is_left_out(made, model, node, making, run):
+                    found.depends |= network_depends(model, name, node, switched=False) is True
+                    found.depends_when_switched |= network_depends(model, name, node, switched=True) is True
                 found.is_closed = False
             elif _is_given_dropout(node) and not drops_nothing(model, rate_of(node), making):
                 found.depends = True
@@ -425,11 +370,16 @@ def _is_whole_test(model: "Model", training: cst.CSTNode) -> bool:
     return isinstance(parent, cst.If) and parent.test is test
 
 
-def _is_left_out(made: ClassInfo, model: "Model", node: cst.CSTNode, making: Making) -> bool:
-    """Whether a layer is part of an attribute that nothing reads: not ``forward``, which gives what comes before it.
+def _is_left_out(made: ClassInfo | None, model: "Model", node: cst.Call, making: Making, run: Frame | None) -> bool:
+    """Whether a layer is not made for what its maker is given, or is part of an attribute that nothing reads.
 
-    Or that is read only where a flag is on which is off for what is made: ``if self.dropout: x = self.layer(x)``.
+    ``forward`` then gives what comes before it. Or it is read only where a flag is on which is off for what is made:
+    ``if self.dropout: x = self.layer(x)``.
     """
+    if may_be_left_out(model, node, run):
+        return True
+    if made is None:
+        return False
     forward = made.method("forward")
     statement = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.BaseSmallStatement)), None)
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None

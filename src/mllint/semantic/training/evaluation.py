@@ -12,7 +12,7 @@ from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.adversaries import is_held_by_another, makes_input, may_be_attacked
-from mllint.semantic.training.called_modules import is_loss, ways_made
+from mllint.semantic.training.called_modules import is_loss, module_called, ways_made
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
 from mllint.semantic.training.data_rounds import (
     TRAINING,
@@ -29,7 +29,7 @@ from mllint.semantic.training.forgotten_beside import are_left_in_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaders import EVALUATION, role_of
-from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.made_in_mode import is_switch, is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, is_dropped, is_used_for_backward
@@ -445,6 +445,20 @@ def evaluated_module(model: "Model", node: cst.For) -> str | None:
         for forward in _left_in_training(item, _asking_for_mode(item))
     }
     return written.pop() if len(written) == 1 else None
+
+
+def has_own_train(model: "Model", node: cst.For) -> bool:
+    """Whether the class of what a loop evaluates has a ``train`` that is no switch, as which PyTorch's ``eval()`` calls
+    it, and with which Paddle's cannot be undone.
+    """
+    values = (
+        module_called(forward)
+        for item in rounds_of(model.runs.loops_at(node))
+        for forward in _left_in_training(item, _asking_for_mode(item))
+    )
+    classes = (value.definition for value in values if isinstance(value, Module) and value.definition is not None)
+    methods = (definition.method("train") for definition in classes)
+    return any(method is not None and not is_switch(method) for method in methods)
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------

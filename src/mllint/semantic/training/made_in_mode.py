@@ -27,6 +27,19 @@ def switches_itself(definition: ClassInfo) -> bool:
     return _may_switch([info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods])
 
 
+def is_switch(train: FunctionInfo) -> bool:
+    """Whether a ``train`` of a class may be called as that of a module: with the mode alone in PyTorch, where
+    ``eval()`` does it, with nothing in Paddle.
+    """
+    given = train.parameters[1:]
+    required = [item for item in given if item.default is None]
+    if train.owner is None or train.owner.framework != "torch":
+        return not required
+    if not given:
+        return isinstance(train.node.params.star_arg, cst.Param)
+    return not required or (len(required) == 1 and required[0].name.value == "mode")
+
+
 def is_switched_by_maker(module: Thing) -> bool:
     """Whether a function of the project that makes a module may switch its mode before it gives it back.
 
