@@ -29,3 +29,10 @@ GIVING_ITSELF = frozenset({
     "xpu", "npu", "share_memory",
 })  # fmt: skip
 """Methods of a module that give the module itself."""
+READING = frozenset({
+    "parameters", "named_parameters", "trainable_parameters", "modules", "named_modules", "children",
+    "named_children", "buffers", "named_buffers", "state_dict", "sublayers", "named_sublayers", "keys", "values",
+    "items", "get", "item", "size", "dim", "numel", "numpy", "tolist", "get_lr", "get_last_lr", "get_scale",
+    "is_enabled",
+})  # fmt: skip
+"""Methods that change nothing, whatever they are called on."""

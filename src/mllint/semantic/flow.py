@@ -22,6 +22,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import READING
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
@@ -66,14 +67,6 @@ _HARMLESS = frozenset({
 """Packages whose functions do nothing to an optimizer, a scheduler or the mode of a module that they are given."""
 _HOLDING = frozenset({*sys.stdlib_module_names, "apex", "builtins", "paddle", "torch"})
 """Those of them whose objects may train, or hold what does: optimizers, partial functions, threads."""
-
-_READING = frozenset({
-    "parameters", "named_parameters", "trainable_parameters", "modules", "named_modules", "children",
-    "named_children", "buffers", "named_buffers", "state_dict", "sublayers", "named_sublayers", "keys", "values",
-    "items", "get", "item", "size", "dim", "numel", "numpy", "tolist", "get_lr", "get_last_lr", "get_scale",
-    "is_enabled",
-})  # fmt: skip
-"""Methods that change nothing, whatever they are called on."""
 
 
 # -- the words of training ---------------------------------------------------------------------------------------------
@@ -394,7 +387,7 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
         return name is None or name.partition(".")[0] in _HARMLESS or lookup.wrapper(name) is not None
     if not isinstance(call.func, cst.Attribute):
         return False
-    if call.func.attr.value in _READING or inside_of(frame.model, call) is not None:
+    if call.func.attr.value in READING or inside_of(frame.model, call) is not None:
         return True
     receiver = frame.value(call.func.value)
     if receiver is None:

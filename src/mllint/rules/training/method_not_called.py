@@ -43,7 +43,8 @@ for step in range(10):
 ## What it leaves alone
 
 Attributes of things that are not known, properties, the last line of a notebook cell, and statements that stand there
-for their error (`with pytest.raises(AttributeError): model.encoder`).
+for their error (`with pytest.raises(AttributeError): model.encoder`). Methods that only give something:
+`model.parameters` as a statement loses no more than `model.parameters()` does.
 
 Something of unknown kind counts as an optimizer, scheduler, module or loss where the same file calls other methods of
 it that only these have: `zero_grad()` and `param_groups`, `state_dict()`. `backward`, `zero_grad` and `clear_grad` of

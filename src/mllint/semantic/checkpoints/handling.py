@@ -9,13 +9,13 @@ from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Record
 from mllint.semantic.checkpoints.never_given import is_never_given
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.conditions import is_in_another_branch, leaves, parts_of_test, verdicts
+from mllint.semantic.names.conditions import conditions, is_in_another_branch, leaves, parts_of_test, verdicts
 from mllint.semantic.names.in_use import is_idle, is_named, outermost_function
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Module, Symbol
-from mllint.syntax.shape import argument, dotted_path, last_word, string_literal, subscript_index
+from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -34,9 +34,40 @@ _KIND_QUESTIONS = frozenset({"isinstance", "hasattr", "type"})
 
 def is_guarded(load: "Load") -> bool:
     """Whether the code reckons with several kinds of file: it catches what goes wrong, or looks before it loads."""
-    if is_caught(load):
+    if is_caught(load) or _is_told_by_path(load):
         return True
     return any(_is_examined(name, load) or _is_one_of_two(name, load) for name in _held_by(load.given, load.model))
+
+
+def _is_told_by_path(load: "Load") -> bool:
+    """Whether what the file is called decides, behind the call that reads it, whether a load is reached: ``if "best" in
+    path:``.
+    """
+    model = load.model
+    sources = (item.value for name in names_behind(load.given, model) for item in model.reaching(name))
+    for read in sources:
+        if isinstance(read, cst.Call) and last_word(read.func) == "load" and read.args:
+            before = {id(test) for test in conditions(model, read)}
+            tests = [test for test in conditions(model, load.given) if id(test) not in before]
+            paths = {dotted_path(part) for part in subtree(read.args[0].value)} - {None}
+            if any(_asks_about_name(test, paths) for test in tests):
+                return True
+    return False
+
+
+def _asks_about_name(test: cst.BaseExpression, paths: set[str | None]) -> bool:
+    """Whether a test compares one of some paths with something, or asks for a part of it; not whether it is there."""
+    for part in subtree(test):
+        match part:
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=how, comparator=right)]):
+                is_compared = (
+                    isinstance(how, (cst.In, cst.NotIn, cst.Equal, cst.NotEqual)) and constant(right) is not None
+                )
+                if is_compared and not paths.isdisjoint(map(dotted_path, (left, right))):
+                    return True
+            case cst.Call(func=cst.Attribute(value=receiver)) if dotted_path(receiver) in paths:
+                return True
+    return False
 
 
 def is_unreached(model: "Model", node: cst.CSTNode) -> bool:

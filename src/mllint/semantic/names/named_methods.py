@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import READING
 from mllint.semantic.names.mentions import calls_of, method_calls
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Tensor, Value
@@ -27,8 +28,7 @@ _BASES = {
 # Methods that are made for the first call, whatever their signature says or the tables leave out.
 _NEEDS_NOTHING = frozenset({
     "step", "zero_grad", "clear_grad", "clear_gradients", "eval", "train", "cuda", "cpu", "float", "half", "double",
-    "bfloat16", "share_memory", "state_dict", "parameters", "named_parameters", "children", "modules", "backward",
-    "detach_", "zero_", "item", "update", "get_lr", "get_last_lr", "requires_grad_", "sublayers",
+    "bfloat16", "share_memory", "backward", "detach_", "zero_", "update", "requires_grad_",
 })  # fmt: skip
 _NEEDS_SOMETHING = {"scaler": frozenset({"step"}), "ReduceLROnPlateau": frozenset({"step"})}
 # A method of this name stands for what the second names say: no other object has both.
@@ -57,9 +57,11 @@ class NamedMethod(NamedTuple):
 def named_method(model: "Model", node: cst.Attribute) -> NamedMethod | None:
     """The method of a framework's object, or of a module of the project, that an attribute names.
 
-    ``None`` for other attributes and for those of what is not known.
+    ``None`` for other attributes, for those of what is not known, and for methods that only give something.
     """
     word = node.attr.value
+    if word in READING:
+        return None  # a call would have changed nothing either
     value = model.value(node)
     if isinstance(value, Function):
         return _of_project(value)
