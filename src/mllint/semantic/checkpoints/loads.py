@@ -15,6 +15,7 @@ from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
 from mllint.semantic.construction.state_keys import KeySet
+from mllint.semantic.expressions.class_methods import is_called_class
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import (
     ClassObject,
@@ -158,7 +159,16 @@ def wanted(load: Load) -> KeySet:
     if dotted_path(load.receiver) == "self" or (load.value.call is None and not load.value.others):
         # Of an instance of some derived class not even the class is known.
         return ANYTHING
+    if _may_be_derived(load.model, load.value):
+        return ANYTHING
     return module_keys(load.model, load.receiver, load.value)
+
+
+def _may_be_derived(model: "Model", value: Module) -> bool:
+    """Whether a module is made by ``cls()`` in a class from which others derive, in whatever file."""
+    if value.call is None or value.definition is None or id(value.call) not in model.tree.parents:
+        return False
+    return is_called_class(model, value.call.func) and any(value.definition.subclasses)
 
 
 def _strictness(call: cst.Call, method: str) -> bool | None:

@@ -22,13 +22,19 @@ _MAX_STEPS = 6
 
 
 def made_of(model: "Model", call: cst.Call, callee: ClassObject) -> Value:
-    """What a call of a class makes; ``cls()`` of a class from which others derive may make one of these."""
+    """What a call of a class makes; ``cls()`` of a class from which others of its file derive may make one of these.
+
+    Others may derive from it in files that import its own, which a value does not rest on.
+    """
     definition = callee.definition
-    around = model.enclosing_function(call) if isinstance(call.func, cst.Name) else None
-    info = None if around is None else model.function_info(around)
-    if info is not None and _is_class(info, call.func) and any(definition.subclasses):
-        return definition.instance()
-    return definition.instance(call)
+    is_open = bool(definition.members.subclasses) and is_called_class(model, call.func)
+    return definition.instance(None if is_open else call)
+
+
+def is_called_class(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name is the class that the classmethod around was called on."""
+    around = model.enclosing_function(node) if isinstance(node, cst.Name) else None
+    return around is not None and _is_class(model.function_info(around), node)
 
 
 def of_called_class(caller: "Model", call: cst.Call, function: Function, found: Value) -> Value:

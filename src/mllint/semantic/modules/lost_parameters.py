@@ -35,6 +35,8 @@ def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | Non
                 if made is None:
                     return None
                 current = made
+            case cst.Call(func=cst.Attribute(attr=cst.Name("detach"))):
+                return None  # no parameter is wanted
             case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=method))):
                 move = current if method in ("to", "cuda") and not changes else None
                 changes = changes or _gives_another(model, current, method)

@@ -20,7 +20,7 @@ from mllint.semantic.training.data_loops import (
     is_next,
     may_be_forward_pass,
 )
-from mllint.semantic.training.data_rounds import is_given_output, loop_over_data
+from mllint.semantic.training.data_rounds import TRAINING, is_given_output, loop_over_data
 from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
@@ -320,9 +320,11 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
 
 
 def _is_all_of_a_script(run: Run, forward: Event) -> bool:
-    """Whether a script runs its model once, and does not train it: no graph outlives another, and the script ends."""
-    is_once = run.frame.function is None and not forward.loops
-    return is_once and forward.thing is not None and not is_trained(run, forward.thing)
+    """Whether a script runs its model once, and does not train it, or nothing any more: no graph outlives another."""
+    if run.frame.function is not None or forward.loops or forward.thing is None:
+        return False
+    later = run.events[run.events.index(forward) :]
+    return not any(event.kind in TRAINING for event in later) or not is_trained(run, forward.thing)
 
 
 def _is_left(loop: Loop, forward: Event) -> bool:
