@@ -32,7 +32,7 @@ from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.values import ClassObject, Function, Instance, Module, Value, says_more
+from mllint.semantic.values import ClassObject, Function, Instance, Loaded, Module, Value, says_more
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, fingerprint, has_star_arguments, last_word, subscript_index
 
@@ -281,10 +281,10 @@ class Frame(msgspec.Struct, eq=False):
         return own
 
     def _alias(self, value: cst.BaseExpression, steps: int) -> Thing | None:
-        """What the right-hand side of an assignment hands on; ``None``: something new."""
-        if isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.IfExp)):
-            return self.thing(value, steps - 1)
-        return None
+        """What the right-hand side of an assignment hands on; ``None``: something new, such as a part of a file."""
+        is_read = isinstance(value, cst.Subscript) and isinstance(self.model.value(value), Loaded)
+        is_named = isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.IfExp))
+        return self.thing(value, steps - 1) if is_named and not is_read else None
 
     def _of_parameter(self, binding: Binding, steps: int) -> Thing | None:
         own = self._published(binding) or Thing(frozenset({binding}))

@@ -52,20 +52,25 @@ def may_be_left_out(model: "Model", node: cst.Call, run: Frame | None) -> bool:
 def _is_one_of_several(model: "Model", node: cst.Call) -> bool:
     """Whether the same name is bound to something else that is made in another arm of a branch, or that is returned.
 
-    Of ready-made networks alone: a layer that is picked is another one, perhaps without a mode.
+    Of ready-made networks, whichever; of layers the same one, in ``else``: one that is picked may have no mode.
     """
     called, function = model.value(node.func), model.enclosing_function(node)
-    is_network = isinstance(called, Symbol) and (
+    statement = model.tree.nearest(node, cst.Assign, cst.Return)
+    if not isinstance(called, Symbol) or function is None or statement is None:
+        return False
+    is_network = (
         called.name in PADDLE_BUILDERS
         or called.name.startswith("torchvision.models.")
         or networks.makes_network(called.name)
     )
-    statement = model.tree.nearest(node, cst.Assign, cst.Return)
-    if not is_network or function is None or statement is None:
+    branch = None if is_network else model.tree.nearest(statement, cst.If)
+    if not is_network and not (isinstance(branch, cst.If) and isinstance(branch.orelse, cst.Else)):
         return False
     return any(
-        is_in_another_branch(model, statement, other) and _binds_the_same(statement, other)
-        for other in subtree(function.body)
+        is_in_another_branch(model, statement, other)
+        and _binds_the_same(statement, other)
+        and (is_network or model.value(other.value.func) == called)  # type: ignore[attr-defined]
+        for other in subtree(function.body if branch is None else branch)
         if type(other) is type(statement) and isinstance(other.value, cst.Call)  # type: ignore[attr-defined]
     )
 

@@ -28,6 +28,7 @@ from mllint.semantic.training.data_rounds import (
 from mllint.semantic.training.forgotten_beside import are_left_in_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.loaded_weights import load_before
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import is_switch, is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up
@@ -394,9 +395,12 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
     modes = modes_before(run, module, forward)
     if not modes or not is_put_to_training(modes):
         return False
-    if not (is_trained(run, module) if TRAINED in modes else _is_left_as_made(run, module, forward)):
+    if TRAINED in modes and is_trained(run, module):
+        return not is_made_of_evaluated(run, forward)
+    # Where others were trained before, only one that is loaded is there to be evaluated.
+    if TRAINED in modes and (load_before(run, forward) is None or is_switched_to_training(run, module, forward)):
         return False
-    return not is_made_of_evaluated(run, forward)
+    return _is_left_as_made(run, module, forward) and not is_made_of_evaluated(run, forward)
 
 
 def _is_left_as_made(run: Run, module: Thing, forward: Event) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.read_from_file import is_read_from_file
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Helper, Kind
@@ -22,6 +21,7 @@ from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
 from mllint.semantic.training.evaluation import evaluates_in_training_mode
+from mllint.semantic.training.loaded_weights import is_from_file, load_before
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up, is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
@@ -64,14 +64,14 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
     leading: dict[int, tuple[cst.Call, list[Occurrence]]] = {}
     for occurrence in model.runs.at(load):
         run, loaded = occurrence.run, occurrence.event
-        if loaded.kind is not Kind.LOAD or loaded.thing is None or not _is_from_file(loaded):
+        if loaded.kind is not Kind.LOAD or loaded.thing is None or not is_from_file(loaded):
             continue
         forward = _forward_behind(run, loaded)
         is_whole = forward is not None and forward.thing == loaded.thing
         node = model.runs.node_here(forward) if forward is not None and is_whole else None
         if forward is None and _is_at_the_beginning(run):
             kept[loaded.thing] = None
-        elif forward is not None and loaded is _load_before(run, forward):
+        elif forward is not None and loaded is load_before(run, forward):
             if isinstance(node, cst.Call):
                 found[id(node)] = node
             call = _call_towards(model, loaded, forward)
@@ -133,7 +133,7 @@ def _call_towards(model: "Model", loaded: Event, forward: Event) -> cst.Call | N
 def _is_told_elsewhere(occurrence: Occurrence) -> bool:
     """Whether a forward pass without a graph is one that every way there leaves in training mode: it is reported."""
     run, forward = occurrence.run, occurrence.event
-    load = _load_before(run, forward)
+    load = load_before(run, forward)
     if records_graph(forward) is not False or load is None or load.thing != forward.thing:
         return False
     return _always_infers(forward.frame.model, forward.node)
@@ -166,7 +166,7 @@ def _imports_what_loads(model: "Model") -> bool:
 
 
 def _is_loaded_elsewhere(model: "Model", occurrence: Occurrence) -> bool:
-    load = _load_before(occurrence.run, occurrence.event)
+    load = load_before(occurrence.run, occurrence.event)
     is_elsewhere = load is not None and load.frame.model is not model and load.thing == occurrence.event.thing
     return is_elsewhere and infers_in_training_mode(occurrence)
 
@@ -231,7 +231,7 @@ def _is_left_to_infer(occurrence: Occurrence) -> bool:
 
 def infers_in_training_mode(occurrence: Occurrence) -> bool:
     """Whether a forward pass is of a module that has its weights from a file, in a run that trains nothing at all."""
-    return _load_before(occurrence.run, occurrence.event) is not None and is_used_as_made(occurrence)
+    return load_before(occurrence.run, occurrence.event) is not None and is_used_as_made(occurrence)
 
 
 def is_used_as_made(occurrence: Occurrence) -> bool:
@@ -271,20 +271,6 @@ def may_train(run: Run) -> bool:
         return True
     called = [event.thing for event in run.events if event.kind is Kind.FORWARD]
     return any(event.kind is Kind.UNKNOWN and any(map(event.concerns, called)) for event in run.events)
-
-
-def _load_before(run: Run, forward: Event) -> Event | None:
-    """The first event before a forward pass that loads weights from a file into its module, or what holds it."""
-    module, earlier = forward.thing, run.events[: run.events.index(forward)]
-    loads = (item for item in earlier if item.thing is not None and _is_from_file(item))
-    return next((item for item in loads if module and item.thing and covers(item.thing, module)), None)
-
-
-def _is_from_file(load: Event) -> bool:
-    """Whether an event loads what was read from a file."""
-    call = load.node
-    given = call.args[0].value if load.kind is Kind.LOAD and isinstance(call, cst.Call) and call.args else None
-    return given is not None and is_read_from_file(load.frame, given)
 
 
 def _wants_gradients(run: Run, forward: Event) -> bool:

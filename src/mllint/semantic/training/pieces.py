@@ -60,7 +60,19 @@ def _is_piece(model: "Model", node: cst.BaseExpression, counted: set[str]) -> bo
 
 
 def _has_slice(parts: list[cst.CSTNode], counted: set[str]) -> bool:
-    return any(type(item) is cst.Subscript and _is_slice_of_rows(item.slice[0].slice, counted) for item in parts)
+    return any(
+        (type(item) is cst.Subscript and _is_slice_of_rows(item.slice[0].slice, counted))
+        or (type(item) is cst.Call and _is_narrowed(item, counted))
+        for item in parts
+    )
+
+
+def _is_narrowed(call: cst.Call, counted: set[str]) -> bool:
+    """Whether a call cuts several rows out of a tensor from a number of a loop on: ``x.narrow(0, start, 16)``."""
+    if last_word(call.func) != "narrow" or not isinstance(call.func, cst.Attribute) or len(call.args) != 3:
+        return False
+    dim, start, length = (arg.value for arg in call.args)
+    return integer_literal(dim) == 0 and bool(counted & names_in(start)) and integer_literal(length) != 1
 
 
 def _cuts_out(model: "Model", call: cst.Call, counted: set[str]) -> bool:
