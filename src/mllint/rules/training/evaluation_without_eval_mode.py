@@ -135,7 +135,6 @@ rule = Rule(
     help="call `eval()` of the model before this loop",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
-    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 

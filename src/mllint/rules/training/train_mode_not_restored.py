@@ -94,7 +94,6 @@ rule = Rule(
     help="call `train()` of the model at the beginning of every round",
     frameworks=frozenset({"torch", "paddle", "transformers"}),
     since="0.1.0",
-    by_default=False,
     applicability=Applicability.UNSAFE,
 )
 
