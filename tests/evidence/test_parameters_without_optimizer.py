@@ -1,0 +1,37 @@
+"""ML218: an optimizer changes what it is given, whatever it is called, and what two are given is moved twice."""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.evidence
+
+
+def test_torch_network_without_optimizer_stays_as_it_is(torch: Any) -> None:
+    encoder, decoder = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    encoder_optimizer = torch.optim.SGD(encoder.parameters(), lr=0.5)
+    decoder_optimizer = torch.optim.SGD(encoder.parameters(), lr=0.5)
+    begun, kept = encoder.weight.detach().clone(), decoder.weight.detach().clone()
+    decoder(encoder(torch.ones(1, 2))).sum().backward()
+    assert decoder.weight.grad is not None
+    encoder_optimizer.step()
+    once = encoder.weight.detach().clone()
+    decoder_optimizer.step()
+    assert torch.allclose(encoder.weight - once, once - begun)
+    assert not torch.equal(once, begun)
+    assert torch.equal(decoder.weight, kept)
+
+
+def test_paddle_network_without_optimizer_stays_as_it_is(paddle: Any) -> None:
+    encoder, decoder = paddle.nn.Linear(2, 2), paddle.nn.Linear(2, 1)
+    encoder_optimizer = paddle.optimizer.SGD(0.5, parameters=encoder.parameters())
+    decoder_optimizer = paddle.optimizer.SGD(0.5, parameters=encoder.parameters())
+    begun, kept = encoder.weight.clone(), decoder.weight.clone()
+    decoder(encoder(paddle.ones([1, 2]))).sum().backward()
+    assert decoder.weight.grad is not None
+    encoder_optimizer.step()
+    once = encoder.weight.clone()
+    decoder_optimizer.step()
+    assert paddle.allclose(encoder.weight - once, once - begun, atol=1e-6)
+    assert not paddle.equal_all(once, begun)
+    assert paddle.equal_all(decoder.weight, kept)
