@@ -35,3 +35,18 @@ def test_paddle_network_without_optimizer_stays_as_it_is(paddle: Any) -> None:
     assert paddle.allclose(encoder.weight - once, once - begun, atol=1e-6)
     assert not paddle.equal_all(once, begun)
     assert paddle.equal_all(decoder.weight, kept)
+
+
+def test_torch_group_that_is_not_given_sets_nothing(torch: Any) -> None:
+    body, head = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    groups = [{"params": body.parameters(), "lr": 0.5}]
+    lost = {"params": head.parameters(), "lr": 0.5}
+    kept = head.weight.detach().clone()
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    head(body(torch.ones(1, 2))).sum().backward()
+    optimizer.step()
+    assert torch.equal(head.weight, kept)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1]
+    optimizer = torch.optim.SGD([lost], lr=0.1)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5]

@@ -1,13 +1,17 @@
 """## What it does
 
 Finds two optimizers with the parameters of one network, of which the second is called after another network that no
-optimizer has.
+optimizer has; and groups of parameters, `{"params": ..., "lr": ...}`, that a function makes beside an optimizer and
+gives to nobody.
 
 ## Why is this bad?
 
 An optimizer changes the parameters that it was given when it was made. A line that is copied for the next network, with
 a name that has not been changed in it, makes a second optimizer of the first network: that one is moved twice in every
 step, the other one keeps the weights that it began with. Nothing is reported, and the loss goes down all the same.
+
+A group that is not given to the optimizer is as if it were not there: its parameters are not trained, or, where the
+optimizer has all of the network's, with the learning rate and the weight decay of the others.
 
 ## Example
 
@@ -52,7 +56,8 @@ for _ in range(100):
 Two optimizers of one network that nothing else is known of: Adam first and L-BFGS behind it, one for each of two
 losses. The names have to say so: that of each optimizer has a word that stands for its network, `enc_opt` for
 `encoder`, `optimizerD` for `netD`, and they differ in nothing else. Networks whose parameters are taken anywhere in the
-file, but to clip their gradients, that are frozen, that are a part of another one or held by one.
+file, but to clip their gradients, that are frozen, that are a part of another one or held by one. Groups of a name that
+a comment has, too: somebody has put them aside.
 
 ## Fix safety
 
@@ -64,6 +69,7 @@ Unsafe: the optimizer is given the parameters of the network that it is called a
 - [paddle.optimizer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Overview_en.html)
 """
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -73,6 +79,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.forgotten_networks import forgotten_network
+from mllint.semantic.training.lost_groups import lost_group
 
 rule = Rule(
     code="ML218",
@@ -96,3 +103,24 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         message = f"`{found.other}` has these parameters; those of `{found.network}` have no optimizer"
         shown = message if len(message) <= _LONGEST_MESSAGE else None
         yield Finding(call, shown, f"write `{found.network}.parameters()`", fix=lambda: fix)
+
+
+def _makes_group(statement: cst.Assign) -> bool:
+    """Whether a dict, or a list of dicts, gets a name of its own."""
+    value = statement.value
+    if value.__class__ is cst.List:
+        return any(element.value.__class__ is cst.Dict for element in value.elements)
+    return value.__class__ is cst.Dict and statement.targets[0].target.__class__ is cst.Name
+
+
+@rule.on(cst.Assign, mentions=("params",), shape=_makes_group)
+def check_group(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report groups of parameters that no optimizer gets."""
+    name = lost_group(context.model, statement)
+    # Who has put a use of it into a comment knows.
+    if name is not None and re.search(rf"#.*\b{name}\b", context.source_text) is None:
+        yield Finding(
+            statement,
+            f"`{name}` is given to no optimizer: what it sets has no effect",
+            "give it to the optimizer, or remove it",
+        )
