@@ -1,7 +1,6 @@
 """Groups of parameters that are made for an optimizer, and that none is given."""
 
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -26,7 +25,9 @@ _MAX_STEPS = 3
 
 def lost_group(model: "Model", statement: cst.Assign) -> str | None:
     """The name to which a statement binds groups of parameters, in a function that makes an optimizer without them."""
-    if GIVING_PARAMETERS.isdisjoint(model.calls_by_word) or _optimizers().isdisjoint(model.calls_by_word):
+    if GIVING_PARAMETERS.isdisjoint(model.calls_by_word) or lookup.last_words("optimizer").isdisjoint(
+        model.calls_by_word
+    ):
         return None
     bindings = bound_by(model, statement)
     if len(bindings) != 1 or not bindings[0].scope.is_function or "." in bindings[0].key:
@@ -101,11 +102,5 @@ def _binds_them(model: "Model", binding: Binding, steps: int) -> bool:
 
 
 def _makes_optimizer(model: "Model", scope: Scope) -> bool:
-    calls = (call for word in _optimizers() for call in model.calls_by_word.get(word, ()))
+    calls = (call for word in lookup.last_words("optimizer") for call in model.calls_by_word.get(word, ()))
     return any(model.scope_of(call) is scope and is_object(model.value(call), "optimizer") for call in calls)
-
-
-@cache
-def _optimizers() -> frozenset[str]:
-    """The last words of the names of all optimizers."""
-    return frozenset(name.rpartition(".")[2] for name in lookup.classes_of_kind("optimizer"))
