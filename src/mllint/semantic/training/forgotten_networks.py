@@ -31,16 +31,17 @@ class Forgotten(NamedTuple):
 
 def forgotten_network(model: "Model", given: cst.Call) -> Forgotten | None:
     """What an optimizer is missing that is given ``encoder.parameters()``, as the encoder's own one is."""
-    taken = model.calls_by_word.get("parameters", ())
-    same = [call for call in taken if call is not given and dotted_path(call.func) == dotted_path(given.func)]
-    if not same or not isinstance(given.func, cst.Attribute):
+    owner, scope = (
+        dotted_path(given.func.value) if isinstance(given.func, cst.Attribute) else None,
+        model.scope_of(given),
+    )
+    same = [] if owner is None else _taken(model).get((id(scope), owner), [])
+    optimizer = _optimizer_given(model, given) if len(same) > 1 else None
+    if owner is None or optimizer is None or not isinstance(given.func, cst.Attribute):
         return None
-    owner, optimizer = dotted_path(given.func.value), _optimizer_given(model, given)
-    if owner is None or optimizer is None:
-        return None
-    scope, bound = model.scope_of(given), model.reaching(given.func.value)
+    bound = model.reaching(given.func.value)
     for call in same:
-        other = _optimizer_given(model, call) if model.scope_of(call) is scope else None
+        other = _optimizer_given(model, call)
         is_same = isinstance(call.func, cst.Attribute) and model.reaching(call.func.value) == bound
         if other is None or other == optimizer or not is_same:
             continue
@@ -49,6 +50,20 @@ def forgotten_network(model: "Model", given: cst.Call) -> Forgotten | None:
         if len(networks) == 1 and _is_left_alone(model, alike[networks[0]], owner):
             return Forgotten(networks[0], other)
     return None
+
+
+def _taken(model: "Model") -> dict[tuple[int, str], list[cst.Call]]:
+    """The calls that take parameters, by the scope they are in and what they are taken of."""
+    asked = ("parameters taken", "")
+    if asked not in model.remembered:
+        found: dict[tuple[int, str], list[cst.Call]] = {}
+        for call in model.calls_by_word.get("parameters", ()):
+            path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+            if path is not None:
+                found.setdefault((id(model.scope_of(call)), path), []).append(call)
+        model.remembered[asked] = found
+    taken: dict[tuple[int, str], list[cst.Call]] = model.remembered[asked]
+    return taken
 
 
 def _optimizer_given(model: "Model", given: cst.Call) -> str | None:

@@ -38,7 +38,7 @@ def idle_optimizers(model: "Model") -> Iterator[Idle]:
     """The optimizers of a file for whose gradients somebody clears the way, and that nobody steps."""
     if not any(word in model.calls_by_word for word in CLEARING) or not model.backward.calls or is_test_code(model):
         return
-    if any(True for _ in attributes(model, "grad")):
+    if any(model.library_name(attribute) is None for attribute in attributes(model, "grad")):
         return  # the gradients are wanted themselves, or somebody takes the step by hand
     for word in sorted(lookup.last_words("optimizer").intersection(model.calls_by_word)):
         for call in model.calls_by_word[word]:

@@ -9,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import is_object
 from mllint.syntax.shape import last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree
@@ -29,11 +29,11 @@ def lost_group(model: "Model", statement: cst.Assign) -> str | None:
         model.calls_by_word
     ):
         return None
-    bindings = bound_by(model, statement)
-    if len(bindings) != 1 or not bindings[0].scope.is_function or "." in bindings[0].key:
+    name, scope = statement.targets[0].target, model.scope_of(statement)
+    if not isinstance(name, cst.Name) or len(statement.targets) > 1 or not scope.is_function:
         return None
-    binding = bindings[0]
-    if binding.key in binding.scope.outer_names or "locals" in model.calls_by_word:
+    binding = next((item for item in scope.bindings.get(name.value, ()) if item.node is statement), None)
+    if binding is None or name.value in scope.outer_names or "locals" in model.calls_by_word:
         return None
     given = list(_values_of_key(statement.value))
     for place in uses(model, binding):
@@ -43,7 +43,7 @@ def lost_group(model: "Model", statement: cst.Assign) -> str | None:
         given += filled
     if not any(_is_of_parameters(model, node, _MAX_STEPS) for node in given) or is_in_a_test(model, statement):
         return None
-    return binding.key if _makes_optimizer(model, binding.scope) else None
+    return binding.key if _makes_optimizer(model, scope) else None
 
 
 def _values_of_key(display: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
