@@ -41,7 +41,8 @@ for epoch in range(30):
 
 Optimizers that nobody clears, and those that are handed to anybody but a scheduler: a function, a trainer, a scaler.
 Attributes that other code may read. Networks that another optimizer may have, or that something changes that cannot be
-looked into. Files that read the gradients themselves, `weight.grad`. Steps that somebody has commented out, and tests.
+looked into. Files that read the gradients themselves, `weight.grad`. Steps that somebody has commented out, tests,
+measurements of speed, and what a module tries out once, right under `if __name__ == "__main__":`.
 
 ## Fix safety
 

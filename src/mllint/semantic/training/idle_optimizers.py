@@ -10,7 +10,7 @@ from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.owners import modules_of_optimizer, updates
 from mllint.semantic.events.steps import UPDATES, Event, Kind
 from mllint.semantic.events.things import Thing
-from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.files.testing import is_benchmark, is_in_a_test, is_test_code, is_tried_out
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by
@@ -36,20 +36,34 @@ class Idle(NamedTuple):
 
 def idle_optimizers(model: "Model") -> Iterator[Idle]:
     """The optimizers of a file for whose gradients somebody clears the way, and that nobody steps."""
-    if not any(word in model.calls_by_word for word in CLEARING) or not model.backward.calls or is_test_code(model):
+    if not any(word in model.calls_by_word for word in CLEARING) or not model.backward.calls:
         return
-    if any(model.library_name(attribute) is None for attribute in attributes(model, "grad")):
-        return  # the gradients are wanted themselves, or somebody takes the step by hand
+    if is_test_code(model) or is_benchmark(model) or _reads_gradients(model):
+        return
     for word in sorted(lookup.last_words("optimizer").intersection(model.calls_by_word)):
         for call in model.calls_by_word[word]:
             statement = model.tree.parent(call)
             if not isinstance(statement, cst.Assign) or not is_object(model.value(call), "optimizer"):
                 continue
             bindings = bound_by(model, statement)
-            if len(bindings) == 1 and not bindings[0].path and not is_in_a_test(model, call):
-                cleared = _cleared_only(model, bindings[0])
-                if cleared is not None and model.runs.always(cleared, _never_steps):
-                    yield Idle(call, bindings[0].key)
+            if len(bindings) != 1 or bindings[0].path or _may_be_imported(model, bindings[0]):
+                continue
+            cleared = _cleared_only(model, bindings[0])
+            if cleared is None or is_in_a_test(model, cleared) or is_tried_out(model, cleared):
+                continue
+            if model.runs.always(cleared, _never_steps):
+                yield Idle(call, bindings[0].key)
+
+
+def _reads_gradients(model: "Model") -> bool:
+    """Whether a file wants the gradients themselves, or takes steps by hand: ``weight -= rate * weight.grad``."""
+    return any(model.library_name(attribute) is None for attribute in attributes(model, "grad"))
+
+
+def _may_be_imported(model: "Model", binding: Binding) -> bool:
+    """Whether an optimizer is bound to a name of the module that another file of the project mentions."""
+    is_shared = not binding.scope.is_function and "." not in binding.key
+    return is_shared and any(True for _ in model.importers(binding.key))
 
 
 def _cleared_only(model: "Model", binding: Binding) -> cst.Call | None:
@@ -75,6 +89,8 @@ def _never_steps(occurrence: Occurrence) -> bool:
     run, zero = occurrence.run, occurrence.event
     modules = modules_of_optimizer(zero.frame, zero.thing)
     if run.is_cut or zero.kind is not Kind.ZERO or zero.thing is None:
+        return False
+    if any(map(_reads_gradients, {event.frame.model for event in run.events})):
         return False
     later = run.events[run.events.index(zero) + 1 :]
     if not any(event.kind is Kind.BACKWARD for event in later):
