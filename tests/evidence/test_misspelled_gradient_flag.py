@@ -163,3 +163,29 @@ def test_whole_numbers_want_no_gradient(torch: Any, paddle: Any) -> None:
     with pytest.raises(RuntimeError, match="floating point"):
         numbers.requires_grad = True
     assert paddle.to_tensor([1, 2]).astype("int64").stop_gradient
+
+
+def test_torch_flag_that_is_called_raises(torch: Any) -> None:
+    module = torch.nn.Linear(2, 2)
+    for tensor in (torch.ones(2), module.weight, module(torch.ones(1, 2))):
+        for given in ((True,), (False,), ()):
+            with pytest.raises(TypeError, match="'bool' object is not callable"):
+                tensor.requires_grad(*given)
+    with pytest.raises(AttributeError, match="has no attribute 'requires_grad'"):
+        module.requires_grad(False)
+    module.requires_grad_(False)
+    assert not module.weight.requires_grad
+    assert torch.ones(2).requires_grad_().requires_grad
+    with pytest.raises(RuntimeError, match="can only change requires_grad flags of leaf variables"):
+        torch.ones(2, requires_grad=True).exp().requires_grad_(False)
+
+
+@pytest.mark.parametrize("flag", ["stop_gradient", "requires_grad"])
+def test_paddle_flag_that_is_called_raises(paddle: Any, flag: str) -> None:
+    layer = paddle.nn.Linear(2, 2)
+    for tensor in (paddle.ones([2]), layer.weight, layer(paddle.ones([1, 2]))):
+        for given in ((True,), (False,), ()):
+            with pytest.raises((TypeError, AttributeError)):
+                getattr(tensor, flag)(*given)
+    with pytest.raises(AttributeError):
+        getattr(layer, flag)(False)

@@ -165,3 +165,25 @@ def test_paddle_optimizer_only_collects_gradients(paddle: Any) -> None:
     loss.backward()
     pairs = optimizer.backward(loss, parameters=net.parameters())
     assert [gradient.shape for _, gradient in pairs] == [[2, 2], [2]]
+
+
+def test_torch_pass_that_is_repeated_doubles_the_gradients(torch: Any) -> None:
+    layer, x = torch.nn.Linear(3, 1), torch.rand(4, 3)
+    layer(x).abs().mean().backward()
+    once = layer.weight.grad.clone()
+    layer.zero_grad()
+    loss = layer(x).abs().mean()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert torch.allclose(layer.weight.grad, 2 * once)
+
+
+def test_paddle_pass_that_is_repeated_doubles_the_gradients(paddle: Any) -> None:
+    layer, x = paddle.nn.Linear(3, 1), paddle.rand([4, 3])
+    layer(x).abs().mean().backward()
+    once = layer.weight.grad.clone()
+    layer.clear_gradients()
+    loss = layer(x).abs().mean()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert paddle.allclose(layer.weight.grad, 2 * once)

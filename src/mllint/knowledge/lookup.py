@@ -121,6 +121,12 @@ def classes_of_kind(kind: Kind) -> frozenset[str]:
 
 
 @cache
+def last_words(kind: Kind) -> frozenset[str]:
+    """The last words of the names of the classes of a kind: by such a word they are called."""
+    return frozenset(name.rpartition(".")[2] for name in classes_of_kind(kind))
+
+
+@cache
 def layer_state(name: str) -> LayerState | None:
     """The state-dict keys of a library layer by its qualified name."""
     name = canonical(name)

@@ -1,13 +1,14 @@
 """## What it does
 
 Finds assignments to misspelled gradient flags: `require_grad`, `requires_grads`, `stop_gradients` and the like, and
-arguments of that name that a function of PyTorch or Paddle is given.
+arguments of that name that a function of PyTorch or Paddle is given. Also flags that are called,
+`x.requires_grad(True)`: the method of PyTorch ends in an underscore.
 
 ## Why is this bad?
 
 Python lets you set any attribute on a parameter, a module or (Paddle 3.0 and later) a tensor. `p.require_grad = False`
 creates a new attribute that nothing reads: the parameter goes on training, and nobody is told. An argument of that
-name raises.
+name raises, and so does a flag that is called: "'bool' object is not callable". (A module has no such flag at all.)
 
 ## Example
 
@@ -35,7 +36,8 @@ An attribute that the same file also reads, that is given a list or dict, or tha
 neither tensor nor module: it is somebody's own field then. What is switched off for a new tensor (`table =
 torch.zeros(3)`), which asks for no gradients anyway. Tensors of whole numbers or truth values by the way they were
 made (`labels.long()`), which cannot want any.
-Keyword arguments of the project's own functions, and of functions that take any keyword.
+Keyword arguments of the project's own functions, and of functions that take any keyword. Calls on what may have a
+method of that name: objects and modules of which the class is not known, or has one.
 
 ## Fix safety
 
@@ -44,7 +46,8 @@ which has no such flag under any name, the method `requires_grad_` is called; on
 Unsafe on tensors of PyTorch that are computed, which do not let their flag be changed, where the flag is set on
 what may be no parameter (a tensor that needs a gradient cannot be changed in place or given to `numpy()`), and where
 all parameters of what is frozen are given to somebody to train: PyTorch raises when none of them is left. An argument
-is renamed only where the function has the one that is meant.
+is renamed only where the function has the one that is meant. A call becomes one of `requires_grad_`, in Paddle an
+assignment to `stop_gradient`; unsafe where it switches off what a tensor may have computed.
 
 ## References
 
@@ -58,12 +61,14 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword
+from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword, replace_between
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import is_context, is_so_anyway, is_trained_whole
-from mllint.semantic.values import ClassObject, Instance, Module, Other, Output, Symbol, Tensor, Value, own_method
-from mllint.syntax.shape import constant
+from mllint.semantic.graph.called_flags import holder_of_called_flag
+from mllint.semantic.graph.flags import is_so_anyway, is_somebodys, is_trained_whole, may_be_refused
+from mllint.semantic.graph.whole_numbers import holds_whole_numbers
+from mllint.semantic.values import Module, Tensor
+from mllint.syntax.shape import constant, last_word
 
 rule = Rule(
     code="ML203",
@@ -86,7 +91,6 @@ _MEANT = {
         "stops_gradient", "stopgradient", "stop_graident", "stop_grandient", "stop_gradinet",
     ),
 }  # fmt: skip
-_MANY = (cst.BaseDict, cst.BaseList, cst.BaseSet, cst.BaseComp)
 _TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
 
 
@@ -125,6 +129,17 @@ def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
         )
 
 
+@rule.on_method(*sorted(_MEANT))
+def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a flag that is called, as though it were the method of nearly the same name."""
+    holder = holder_of_called_flag(context.model, call)
+    if holder is not None:
+        flag = last_word(call.func)
+        message = f"a module has no `{flag}`" if isinstance(holder, Module) else f"`{flag}` is a flag and no method"
+        meant, fix = _instead_of_call(call, holder, context)
+        yield Finding(call, f"{message}: to call it raises", meant, fix=None if fix is None else (lambda: fix))
+
+
 def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
     """The attributes that an assignment to a target sets, those in a tuple included."""
     if type(target) is cst.Attribute:
@@ -137,11 +152,11 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
 def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     typo, statement = target.attr.value, context.statement(target)
     flag, owner = _TYPOS[typo], context.value(target.value)
-    if _is_own_field(target, typo, context) or is_so_anyway(context.model, target.value, statement, flag):
+    if is_somebodys(context.model, target) or is_so_anyway(context.model, target.value, statement, flag):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
     if not isinstance(owner, Module):
-        is_unsafe = _may_be_refused(target, owner, context) or is_trained_whole(context.model, target)
+        is_unsafe = may_be_refused(context.model, target) or is_trained_whole(context.model, target)
         trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
         fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),), trust)
         yield Finding(target, message, f"write `{flag}`", fix=lambda: fix)
@@ -157,43 +172,28 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     )
 
 
-def _may_be_refused(target: cst.Attribute, owner: Value | None, context: Context) -> bool:
-    """Whether a tensor of PyTorch may not let its flag be changed, or may not be used as it is once the flag is set."""
-    if context.model.framework != "torch" or (isinstance(owner, Tensor) and owner.parameter):
-        return False
-    statement = context.statement(target)
-    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
-    given = [element.value for element in value.elements] if isinstance(value, cst.Tuple) else [value]
-    is_wanted = any(item is None or constant(item) is not False for item in given)
-    return is_wanted or isinstance(owner, Output) or (isinstance(owner, Tensor) and owner.attached is True)
-
-
 def _as_call(statement: cst.CSTNode, target: cst.Attribute, context: Context) -> NodeFix:
     assert isinstance(statement, cst.Assign)
     trust = Applicability.UNSAFE if is_trained_whole(context.model, target) else Applicability.SAFE
     return NodeFix("call `requires_grad_`", call_instead_of_assigning(statement, target, "requires_grad_"), trust)
 
 
-def _is_own_field(target: cst.Attribute, typo: str, context: Context) -> bool:
-    """Whether the attribute belongs to somebody: read in the file, declared by a class, set on no tensor or module."""
-    owner = context.value(target.value)
-    if isinstance(owner, (ClassObject, Symbol, Other)) or is_context(context.model, target.value):
-        return True
-    if isinstance(owner, Instance) and owner.definition.framework is None:
-        return True
-    if isinstance(owner, Module) and own_method(owner, typo) is not None:
-        return True
-    if isinstance(getattr(context.statement(target), "value", None), _MANY):  # of each parameter
-        return True
-    return any(
-        attribute.attr.value == typo and _is_read(attribute, context) for attribute in context.nodes(cst.Attribute)
-    )
-
-
-def _is_read(attribute: cst.Attribute, context: Context) -> bool:
-    parent = context.parent(attribute)
-    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
-        parent = context.parent(parent)
-    return not isinstance(parent, cst.AssignTarget) and not (
-        isinstance(parent, (cst.AugAssign, cst.AnnAssign)) and parent.target is attribute
-    )
+def _instead_of_call(call: cst.Call, holder: Tensor | Module, context: Context) -> tuple[str, NodeFix | None]:
+    """What to write where a flag is called, and how to get there."""
+    target, is_statement = call.func, isinstance(context.parent(call), cst.Expr)
+    assert isinstance(target, cst.Attribute)
+    given = [None if arg.keyword or arg.star else constant(arg.value) for arg in call.args]
+    if not call.args and not is_statement:  # who asks for a flag does not set it
+        fix = NodeFix("leave out `()`", (replace_between(target, call, ""),))
+        return ("leave out `()`", fix) if isinstance(holder, Tensor) else ("ask one of its parameters", None)
+    if holder.framework == "torch":
+        is_leaf = isinstance(holder, Module) or holder.parameter or holder.leaf or holder.attached is False
+        trust = Applicability.SAFE if is_leaf or given in ([], [True]) else Applicability.UNSAFE
+        fix = NodeFix("call `requires_grad_`", (rename_attribute(target, "requires_grad_"),), trust)
+        is_sound = len(given) < 2 and None not in given and not holds_whole_numbers(context.model, target.value)
+        return "call `requires_grad_`", fix if is_sound else None
+    if isinstance(holder, Module):
+        return "set `stop_gradient` on every parameter of the layer", None
+    stops = given == [target.attr.value == "stop_gradient"]
+    fix = NodeFix("set `stop_gradient`", (replace_between(target.value, call, f".stop_gradient = {stops}"),))
+    return "set `stop_gradient`", fix if is_statement and given in ([True], [False]) else None

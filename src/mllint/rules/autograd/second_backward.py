@@ -1,6 +1,7 @@
 """## What it does
 
-Finds a `backward()` that goes through a graph which an earlier `backward()` has freed.
+Finds a `backward()` that goes through a graph which an earlier `backward()` has freed, and one that runs once more
+what the line above has just run.
 
 ## Why is this bad?
 
@@ -11,6 +12,9 @@ In a GAN it is the output of the generator that comes into both losses: the loss
 `fake.detach()`, which also saves the pass through the generator. In a loop it is what was computed before the loop, or
 a total that was not begun anew; behind a loop, what each of its rounds has made and walked. A loss of the frameworks
 keeps what it is given, so that `loss.backward()` and `(2 * loss).backward()` raise whatever network it is of.
+
+With `retain_graph=True` in the first of two calls that follow each other nothing raises: the second one adds all
+gradients to themselves, and the optimizer gets them twice.
 
 ## Example
 
@@ -44,7 +48,9 @@ loss_g.backward()
 
 Passes of which the first keeps the graph (`retain_graph`, `create_graph`), or may: with an option that is not known.
 Passes of which only one may run. Losses that hang on the same thing through a function, or a module, that may take it
-off the graph. Functions in which a flag of a parameter, or of a tensor, is changed.
+off the graph. Functions in which a flag of a parameter, or of a tensor, is changed. The same call twice, where
+something stands between the two, where they are given gradients to begin with, or where no optimizer steps in the same
+function; tests.
 
 ## Fix safety
 
@@ -62,7 +68,8 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.modules.second_passes import second_pass
+from mllint.semantic.modules.second_passes import repeated_pass, second_pass
+from mllint.syntax.shape import dotted_path
 
 rule = Rule(
     code="ML216",
@@ -76,6 +83,11 @@ rule = Rule(
 @rule.on_method("backward", "manual_backward")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that raises."""
+    repeated = repeated_pass(context.model, call)
+    if repeated is not None:
+        message = f"`{dotted_path(repeated)}` has had its backward pass right above: all gradients double"
+        yield Finding(call, message, "leave out one of the two calls")
+        return
     found = second_pass(context.model, call)
     if found is None:
         return

@@ -30,9 +30,8 @@ _COLLECTIONS = (cst.List, cst.Tuple, cst.Dict, cst.ListComp)
 def makers_of(root: Binding | ClassInfo, path: tuple[str, ...]) -> tuple[Binding, ...]:
     """The bindings that make a thing: its own, or those of the attribute, of whatever holds it."""
     if isinstance(root, ClassInfo):
-        bindings = (
-            [item for item in root.assignments(path[0].removeprefix(".")) if not is_nothing(item)] if path else []
-        )
+        assigned = root.assignments(path[0].removeprefix(".")) if path else ()
+        bindings = [item for item in assigned if not is_nothing(item) and not isinstance(item.node, cst.Del)]
         makers = [makers_of(item, path[1:]) for item in bindings]
         return tuple(maker for several in makers for maker in several) if all(makers) else ()
     if not path:

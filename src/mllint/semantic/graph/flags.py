@@ -8,11 +8,26 @@ from mllint.semantic.expressions.arguments import is_asked_about, passed_anywher
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.assigned import all_assigned, only_assigned
-from mllint.semantic.names.mentions import calls_of
+from mllint.semantic.names.mentions import attributes, calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads, without_narrowing
-from mllint.semantic.values import Elements, Method, Module, Nothing, Repeated, StateDict, Tensor, Value
+from mllint.semantic.values import (
+    ClassObject,
+    Elements,
+    Instance,
+    Method,
+    Module,
+    Nothing,
+    Other,
+    Output,
+    Repeated,
+    StateDict,
+    Symbol,
+    Tensor,
+    Value,
+    own_method,
+)
 from mllint.syntax.iteration import run_over, sources
 from mllint.syntax.shape import before_methods, constant, dotted_path, last_word
 
@@ -39,6 +54,7 @@ _OF_MODULES = (
     "sublayers", "named_sublayers",
 )  # fmt: skip
 """Methods that nothing but a module has, called without an argument."""
+_MANY = (cst.BaseDict, cst.BaseList, cst.BaseSet, cst.BaseComp)
 _FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 
 
@@ -278,6 +294,48 @@ def is_context(model: "Model", node: cst.BaseExpression) -> bool:
     position = 0 if "builtins.staticmethod" in info.decorators else 1
     named = [item.name.value for item in info.parameters]
     return node.value in named[: position + 1] and not _FUNCTIONS.isdisjoint(info.owner.library_bases)
+
+
+def is_somebodys(model: "Model", target: cst.Attribute) -> bool:
+    """Whether an attribute that is assigned belongs to somebody: read in the file, declared by a class, set on what is
+    neither tensor nor module.
+    """
+    owner, name = model.value(target.value), target.attr.value
+    if isinstance(owner, (ClassObject, Symbol, Other)) or is_context(model, target.value):
+        return True
+    if isinstance(owner, Instance) and owner.definition.framework is None:
+        return True
+    if isinstance(owner, Module) and own_method(owner, name) is not None:
+        return True
+    if isinstance(_assigned_to(model, target), _MANY):  # of each parameter
+        return True
+    return any(_is_read(model, attribute) for attribute in attributes(model, name))
+
+
+def _assigned_to(model: "Model", target: cst.Attribute) -> cst.BaseExpression | None:
+    """The right-hand side of the assignment of which something is a target, or a part of one."""
+    holders = (item for item in model.tree.ancestors(target) if isinstance(item, (cst.Assign, cst.AnnAssign)))
+    return next((item.value for item in holders), None)
+
+
+def _is_read(model: "Model", attribute: cst.Attribute) -> bool:
+    parent = model.tree.parent(attribute)
+    while isinstance(parent, (cst.BaseElement, cst.Tuple, cst.List)):
+        parent = model.tree.parent(parent)
+    return not isinstance(parent, cst.AssignTarget) and not (
+        isinstance(parent, (cst.AugAssign, cst.AnnAssign)) and parent.target is attribute
+    )
+
+
+def may_be_refused(model: "Model", target: cst.Attribute) -> bool:
+    """Whether a tensor of PyTorch may not let an assigned flag be changed, or may not be used as it is from then on."""
+    owner = model.value(target.value)
+    if model.framework != "torch" or (isinstance(owner, Tensor) and owner.parameter):
+        return False
+    value = _assigned_to(model, target)
+    given = [element.value for element in value.elements] if isinstance(value, cst.Tuple) else [value]
+    is_wanted = any(item is None or constant(item) is not False for item in given)
+    return is_wanted or isinstance(owner, Output) or (isinstance(owner, Tensor) and owner.attached is True)
 
 
 def is_own_field(model: "Model", target: cst.Attribute, module: Module) -> bool:

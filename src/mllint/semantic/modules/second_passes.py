@@ -10,11 +10,11 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.passed_graph import may_cut
-from mllint.semantic.files.testing import is_meant_to_fail
+from mllint.semantic.files.testing import is_in_a_test, is_meant_to_fail, is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.given_graphs import is_attached
-from mllint.semantic.graph.losses import loss_of
+from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.graph.saved import operation
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.assigned import only_assigned
@@ -22,7 +22,7 @@ from mllint.semantic.names.conditions import is_above, loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments
+from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -95,6 +95,45 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
             return SecondPass(name, None)
     carried = None if loop is None else _total(model, loss, loop)
     return None if carried is None else SecondPass(carried, None)
+
+
+def repeated_pass(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:
+    """The loss of a ``backward()`` call, where the statement right above has run the same pass and kept its graph.
+
+    So an optimizer that steps further down, in the same function, gets all gradients twice.
+    """
+    loss, first = loss_of(backward), _call_right_above(model, backward)
+    if loss is None or first is None or dotted_path(loss) is None or retaining(first) is None:
+        return None
+    other = loss_of(first)
+    if other is None or fingerprint(other) != fingerprint(loss) or _is_weighted(first) or _is_weighted(backward):
+        return None
+    scope = model.scope_of(backward)
+    is_used = any(model.scope_of(step) is scope and is_above(scope, backward, step) for step in _updates(model))
+    return loss if is_used and not is_test_code(model) and not is_in_a_test(model, backward) else None
+
+
+def _updates(model: "Model") -> Iterator[cst.Call]:
+    return (call for word in ("step", "minimize") for call in model.calls_by_word.get(word, ()))
+
+
+def _call_right_above(model: "Model", call: cst.Call) -> cst.Call | None:
+    """The call of the same method that is the statement above, where both stand alone in their lines."""
+    line = model.tree.parent(model.tree.parent(call) or call)
+    block = None if line is None else model.tree.parent(line)
+    if not isinstance(line, cst.SimpleStatementLine) or not isinstance(block, (cst.IndentedBlock, cst.Module)):
+        return None
+    above = next((one for one, other in itertools.pairwise(block.body) if other is line), None)
+    small = above.body if isinstance(above, cst.SimpleStatementLine) else ()
+    found = small[0].value if len(small) == 1 and isinstance(small[0], cst.Expr) else None
+    return found if isinstance(found, cst.Call) and last_word(found.func) == last_word(call.func) else None
+
+
+def _is_weighted(backward: cst.Call) -> bool:
+    """Whether a pass is given more than its loss and what becomes of the graph: what it begins with, or ends at."""
+    names = [arg.keyword.value for arg in backward.args if arg.keyword is not None]
+    given = [arg.value for arg in backward.args if arg.keyword is None]
+    return has_star_arguments(backward) or not set(names) <= {"retain_graph"} or given not in ([], [loss_of(backward)])
 
 
 def plain_loss(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:

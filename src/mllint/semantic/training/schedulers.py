@@ -3,7 +3,6 @@
 import builtins
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -128,13 +127,7 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
 
 def _may_make_scheduler(word: str) -> bool:
     """Whether a call of that name may make one: of a library, by a function called so, or of a class of the project."""
-    return word in _words() or "sched" in word.lower() or word[:1].isupper() or word == _PICKS
-
-
-@cache
-def _words() -> frozenset[str]:
-    """The last words of the names of all schedulers."""
-    return frozenset(name.rpartition(".")[2] for name in lookup.classes_of_kind("scheduler"))
+    return word in lookup.last_words("scheduler") or "sched" in word.lower() or word[:1].isupper() or word == _PICKS
 
 
 def _makes_scheduler(model: "Model", call: cst.Call, steps: int = _MAX_MAKERS) -> str | None:

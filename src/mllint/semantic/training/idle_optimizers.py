@@ -1,0 +1,109 @@
+"""Optimizers whose gradients are cleared for a backward pass, and that never take a step."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.words import CLEARING
+from mllint.semantic.events.owners import modules_of_optimizer, updates
+from mllint.semantic.events.steps import UPDATES, Event, Kind
+from mllint.semantic.events.things import Thing
+from mllint.semantic.files.testing import is_benchmark, is_in_a_test, is_test_code, is_tried_out
+from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.uses import bound_by
+from mllint.semantic.training.held_schedulers import reads_of_bound
+from mllint.semantic.training.runs import Occurrence
+from mllint.semantic.values import is_object
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_HARMLESS = frozenset({
+    "state_dict", "load_state_dict", "set_state_dict", "set_dict", "param_groups", "defaults", "get_lr", "set_lr",
+})  # fmt: skip
+"""What is done with an optimizer beside clearing and stepping."""
+
+
+class Idle(NamedTuple):
+    """An optimizer that never steps: the call that makes it, and what it is bound to."""
+
+    call: cst.Call
+    key: str
+
+
+def idle_optimizers(model: "Model") -> Iterator[Idle]:
+    """The optimizers of a file for whose gradients somebody clears the way, and that nobody steps."""
+    if not any(word in model.calls_by_word for word in CLEARING) or not model.backward.calls:
+        return
+    if is_test_code(model) or is_benchmark(model) or _reads_gradients(model):
+        return
+    for word in sorted(lookup.last_words("optimizer").intersection(model.calls_by_word)):
+        for call in model.calls_by_word[word]:
+            statement = model.tree.parent(call)
+            if not isinstance(statement, cst.Assign) or not is_object(model.value(call), "optimizer"):
+                continue
+            bindings = bound_by(model, statement)
+            if len(bindings) != 1 or bindings[0].path or _may_be_imported(model, bindings[0]):
+                continue
+            cleared = _cleared_only(model, bindings[0])
+            if cleared is None or is_in_a_test(model, cleared) or is_tried_out(model, cleared):
+                continue
+            if model.runs.always(cleared, _never_steps):
+                yield Idle(call, bindings[0].key)
+
+
+def _reads_gradients(model: "Model") -> bool:
+    """Whether a file wants the gradients themselves, or takes steps by hand: ``weight -= rate * weight.grad``."""
+    return any(model.library_name(attribute) is None for attribute in attributes(model, "grad"))
+
+
+def _may_be_imported(model: "Model", binding: Binding) -> bool:
+    """Whether an optimizer is bound to a name of the module that another file of the project mentions."""
+    is_shared = not binding.scope.is_function and "." not in binding.key
+    return is_shared and any(True for _ in model.importers(binding.key))
+
+
+def _cleared_only(model: "Model", binding: Binding) -> cst.Call | None:
+    """The first call that clears the gradients of an optimizer, where it is neither stepped nor handed to anybody."""
+    found: list[cst.Call] = []
+    for home, place in reads_of_bound(model, binding) or ():
+        parent = home.tree.parent(place)
+        if isinstance(parent, cst.Attribute) and parent.value is place:
+            call = home.tree.call_of(parent)
+            if parent.attr.value in CLEARING and call is not None and home is model:
+                found.append(call)
+            elif parent.attr.value not in _HARMLESS:
+                return None
+        else:
+            given = home.tree.call_given(place)
+            if given is None or not is_object(home.value(given), "scheduler"):
+                return None
+    return found[0] if found else None
+
+
+def _never_steps(occurrence: Occurrence) -> bool:
+    """Whether a backward pass follows a call that clears gradients, and nothing changes what they are of."""
+    run, zero = occurrence.run, occurrence.event
+    modules = modules_of_optimizer(zero.frame, zero.thing)
+    if run.is_cut or zero.kind is not Kind.ZERO or zero.thing is None:
+        return False
+    if any(map(_reads_gradients, {event.frame.model for event in run.events})):
+        return False
+    later = run.events[run.events.index(zero) + 1 :]
+    if not any(event.kind is Kind.BACKWARD for event in later):
+        return False
+    return not any(_may_change(event, zero.thing, module) for event in run.events for module in modules)
+
+
+def _may_change(event: Event, optimizer: Thing, module: Thing | None) -> bool:
+    """Whether an event may update a module: with another optimizer, by hand, or in a way that cannot be looked into."""
+    if module is None:
+        return True
+    if event.kind in UPDATES:
+        return updates(event.frame, event.thing, optimizer) is not False
+    if event.kind is Kind.UNKNOWN:
+        return any(item is not None and (item.may_be(module) or item.may_be(optimizer)) for item in event.touched)
+    return event.kind is Kind.UPDATE and event.concerns(module)
