@@ -165,6 +165,19 @@ class Tree:
         """The node that holds this one; ``None`` for the module."""
         return self.parents.get(id(node))
 
+    def standing_in(self, holder: cst.CSTNode, word: str, make: Callable[[], NodeT]) -> NodeT:
+        """A node that is not written there, but stands for what happens at a node of the tree, under a word."""
+        key = id(holder), word
+        if key not in self._standing_in:
+            node = self._standing_in[key] = make()
+            self.parents[id(node)] = holder
+        return self._standing_in[key]  # type: ignore[no-any-return]
+
+    @cached_property
+    def _standing_in(self) -> dict[tuple[int, str], Any]:
+        """Those nodes, which are kept alive here."""
+        return {}
+
     @cached_property
     def walruses(self) -> dict[int, list[cst.NamedExpr]]:
         """The ``:=`` expressions of each statement (keyed by its id)."""

@@ -48,8 +48,9 @@ for epoch in range(10):
 ## What it leaves alone
 
 Loops in which the model may be switched back at any place, also in a function or method of the project that is called
-there, or in a call that is given the model and cannot be looked into, or in a method of an unknown class that is named
-for it (`model.adapters_train()`); but for a place that is only reached where a score is better. Models that are in
+there, by a decorator or a context, by what is handed on to be called (`model.apply(lambda part: part.train())`), or in
+a call that is given the model and cannot be looked into, or in a method of an unknown class that is named for it
+(`model.adapters_train()`); but for a place that is only reached where a score is better. Models that are in
 evaluation mode before the loop begins, or are switched right before they are trained, with no evaluation between: to
 fine-tune with frozen batch normalization is done like that. Models in which no layer is known to ask for its mode,
 unless their class is out of sight. Models that no optimizer in the loop updates (teachers, averaged copies, target

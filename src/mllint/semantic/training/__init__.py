@@ -1,7 +1,7 @@
 """The order of a training, and what goes wrong in it.
 
 - from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
-  ``guards``, ``independence``; ``nearby`` for the usual case
+  ``decorators``, ``guards``, ``independence``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``own_steps``, ``forgetful_callers``, ``foreign_gradients``, ``updates_by_hand``,
   ``gradient_rounds``, ``clipping``, ``scaling``, ``unscaling``, ``scaled_clips``, ``minimizing``, ``never_computed``;
   ``holders`` of what they are about; ``stale_weights``, which a step has changed too early

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import libcst as cst
 
@@ -27,6 +27,7 @@ from mllint.semantic.events.steps import (
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.decorators import wrapping_of
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
@@ -47,12 +48,23 @@ def unfold(frame: Frame) -> tuple[list[Step], bool]:
 _Way = Callable[[tuple[Around, ...]], list[Step]]
 
 
+class _Wrapped(NamedTuple):
+    """The function that a decorator was given, by its name there, and the call of what the decorator made of it."""
+
+    name: str
+    call: cst.Call
+    called: Function
+    frame: Frame
+
+
 class _Unfolding:
     """One run while it is being unfolded."""
 
     def __init__(self) -> None:
         self.is_cut = False
         self._events = 0
+        self._wrapped: dict[Frame, _Wrapped] = {}
+        """Which function the run of a decorator's wrapper calls, and how."""
 
     def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         suite: cst.CSTNode = node if isinstance(node, cst.Module) else node.body
@@ -103,9 +115,22 @@ class _Unfolding:
 
     def _with(self, node: cst.With, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         within = Within(node, frame)
-        steps = [step for item in node.items for step in self._expression(item.item, frame, around)]
+        steps: list[Step] = []
+        for item in node.items:
+            steps += [*self._expression(item.item, frame, around), *self._managing(item, "__enter__", frame, around)]
         within.body = self._suite(node.body.body, frame, (*around, Around(within)))
-        return [*steps, within] if within.body else steps
+        steps += [within] if within.body else []
+        left = (self._managing(item, "__exit__", frame, around) for item in reversed(node.items))
+        return [*steps, *(step for several in left for step in several)]
+
+    def _managing(self, item: cst.WithItem, word: str, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of what the project's class of a context does before, or behind, the body."""
+        value = frame.value(item.item)
+        method = own_method(value, word)
+        if method is None:
+            return []
+        call = frame.model.tree.standing_in(item, word, lambda: cst.Call(cst.Attribute(item.item, cst.Name(word))))
+        return self._helper(call, Function(method, value), frame, around)
 
     def _match(self, node: cst.Match, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         branches = Branches(node, frame)
@@ -197,8 +222,15 @@ class _Unfolding:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        switches = [self._event(seen, call, frame, around) for seen in flow.read_handed(frame, call)]
         if flow.is_about_data(frame.model, call):
-            return []
+            return [*switches]
+        return [*switches, *self._called(call, frame, around)]
+
+    def _called(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        wrapped = self._wrapped.get(frame)
+        if wrapped is not None and getattr(call.func, "value", None) == wrapped.name:
+            return self._followed(wrapped.call, wrapped.called, wrapped.frame, around)
         seen = flow.read(frame, call)
         if seen is not None:
             closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
@@ -250,6 +282,20 @@ class _Unfolding:
         return self._helper(call, Function(constructor, made), frame, around)
 
     def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of a function of the project, and of what a decorator calls around it."""
+        wrapping = wrapping_of(called.definition)
+        if wrapping is None or (wrapping.wrapper is not None and frame.runs(wrapping.wrapper)):
+            return self._followed(call, called, frame, around)
+        if wrapping.wrapper is None:
+            unknown = [self._event(flow.Seen(Kind.SET_MODE), call, frame, around) for _ in range(2)]
+            return [unknown[0], *self._followed(call, called, frame, around), unknown[1]]
+        inner = Frame(wrapping.wrapper.model, wrapping.wrapper, frame, call)
+        helper = Helper(call, inner)
+        self._wrapped[inner] = _Wrapped(wrapping.name, call, called, frame)
+        helper.body = self.body(wrapping.wrapper.node, inner, (*around, Around(helper)))
+        return [helper]
+
+    def _followed(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         function, instance_of = called.definition, _class_of(call, called, frame)
         is_followed = matters(function) or is_pass(called, frame.function)
         if not is_followed and (instance_of is None or not calls_what_matters(function, instance_of)):
