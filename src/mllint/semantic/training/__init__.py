@@ -8,7 +8,8 @@
 - learning rates: ``schedulers``, ``held_schedulers``, ``own_schedulers``, ``one_sided_schedules``, ``schedules``,
   ``first_factors``, ``rates``, ``lambda_rates``
 - modes and evaluations: ``training_modes``, ``unseen_switches``, ``called_modules``, ``made_in_mode``, ``evaluation``,
-  ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``, ``forgotten_beside``, ``ready_made``,
-  ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``,
-  ``turns``, ``handed_on``, ``written``, ``frozen``, ``made_up``, ``left_over``
+  ``left_in_evaluation``, ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``,
+  ``forgotten_beside``, ``ready_made``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``,
+  ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``written``, ``frozen``,
+  ``made_up``, ``left_over``
 """
