@@ -173,6 +173,10 @@ class Tree:
             self.parents[id(node)] = holder
         return self._standing_in[key]  # type: ignore[no-any-return]
 
+    def is_standing_in(self, node: cst.CSTNode) -> bool:
+        """Whether a node is one of those that are not written there."""
+        return any(item is node for item in self._standing_in.values())
+
     @cached_property
     def _standing_in(self) -> dict[tuple[int, str], Any]:
         """Those nodes, which are kept alive here."""
@@ -280,6 +284,8 @@ class Tree:
 
     def twin(self, node: NodeT, other: "Tree") -> NodeT | None:
         """The node of this tree that stands where one of another tree of the same text stands."""
+        if other.is_standing_in(node):
+            return None
         nodes: list[NodeT] = self.by_type.get(type(node), [])
         position = other.by_type[type(node)].index(node)
         return nodes[position] if position < len(nodes) else None

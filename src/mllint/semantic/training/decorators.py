@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.knowledge.words import MODES
 from mllint.semantic.events.kinds import is_word_of_mode
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.training.made_in_mode import may_switch
-from mllint.semantic.values import ClassObject, Function
+from mllint.semantic.values import ClassObject, Function, Symbol
 from mllint.syntax.shape import called_on, last_word, root_of
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def _wrapping(model: "Model", decorator: cst.BaseExpression) -> Wrapping | None:
         methods = [method for info in value.definition.lineage for method in info.methods.values()]
         return Wrapping() if may_switch(methods) else None
     if not isinstance(value, Function):
-        return Wrapping() if value is None and is_word_of_mode(last_word(called) or "") else None
+        is_known = value is not None and not (isinstance(value, Symbol) and lookup.framework_of(value.name) is None)
+        return None if is_known or not is_word_of_mode(last_word(called) or "") else Wrapping()
     if not may_switch([value.definition]):
         return None
     decorating = _given_back(value.definition) if isinstance(decorator, cst.Call) else value.definition

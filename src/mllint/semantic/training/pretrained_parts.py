@@ -4,6 +4,7 @@ The module is in training mode, as all new ones are, but that network in it is i
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -15,10 +16,13 @@ from mllint.semantic.names.own_methods import constructing
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import Run
-from mllint.semantic.training.training_modes import LOADED, is_updated_in, modes_before, training_forwards
+from mllint.semantic.training.training_modes import LOADED, UPDATES, is_updated_in, modes_before, training_forwards
 from mllint.semantic.values import Module
 from mllint.syntax.shape import targets_of
 from mllint.syntax.walk import names_in
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 _ASIDE = frozenset({
     "requires_grad", "requires_grad_", "no_grad", "inference_mode", "detach", "freeze", "train", "eval", "training",
@@ -48,12 +52,25 @@ def is_trained_with_part_as_loaded(run: Run, forward: Event) -> bool:
         return False
     if any(event.kind is Kind.FREEZE for event in run.events) or is_switched_by_maker(module):
         return False
+    if any(_picks_parameters(event.frame.model) for event in run.events if event.kind in UPDATES):
+        return False
     parts = [module.part(f".{name}") for name in _parts_as_loaded(definition)]
     return any(
         any(is_updated_in(loop, part) for loop in forward.loops)
         and modes_before(run, part, forward, LOADED) <= {LOADED}
         for part in parts
     )
+
+
+def _picks_parameters(model: "Model") -> bool:
+    """Whether a function of a file may give an optimizer some parameters alone, by their names.
+
+    Those of two comprehensions with conditions are all of them: with and without weight decay.
+    """
+    calls = model.calls_by_word.get("named_parameters", ())
+    clauses = [clause for call in calls if (clause := model.tree.nearest(call, cst.CompFor, cst.For)) is not None]
+    homes = [id(model.enclosing_function(item)) for item in clauses if isinstance(item, cst.CompFor) and item.ifs]
+    return any(homes.count(home) == 1 for home in homes) or any(isinstance(item, cst.For) for item in clauses)
 
 
 def _parts_as_loaded(definition: ClassInfo) -> Iterator[str]:
