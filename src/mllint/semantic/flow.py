@@ -25,7 +25,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import READING
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.handed_switches import handed_switch, is_class_of_modules
+from mllint.semantic.events.handed_switches import handed_switch, is_class_of_modules, switched_thing
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
 from mllint.semantic.events.makers import names_of_makers
 from mllint.semantic.events.owners import owner_of_parameters
@@ -304,7 +304,7 @@ def _mode(word: str) -> Reader:
                 return None
             mode = truth(frame, given.value)
             kind = Kind.TRAIN if mode is True else Kind.EVAL if mode is False else Kind.SET_MODE
-        return Seen(kind, frame.thing(receiver), is_proven=isinstance(value, Module))
+        return Seen(kind, switched_thing(frame, receiver), is_proven=isinstance(value, Module))
 
     return reader
 

@@ -11,9 +11,11 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import MODES
 from mllint.semantic.events.kinds import kind_of, may_have_mode
-from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import ClassObject, Function, Method, Symbol, Value
+from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.values import ClassObject, Function, Method, Symbol, Value, own_method
 from mllint.syntax.shape import last_word
 from mllint.syntax.walk import subtree
 
@@ -34,6 +36,8 @@ def handed_switch(frame: Frame, call: cst.Call) -> Handed | None:
         each = _for_each(frame, call)
         if each is not None:
             return each
+    if last_word(call.func) == "enter_context" and any(_is_switching_context(frame, arg.value) for arg in call.args):
+        return Handed(None)
     holding = frame.model.runs.holding_switches
     if not holding:
         return None
@@ -45,6 +49,25 @@ def handed_switch(frame: Frame, call: cst.Call) -> Handed | None:
     if not things:
         return None
     return Handed(things[0] if all(thing == things[0] for thing in things) else None)
+
+
+def switched_thing(frame: Frame, node: cst.BaseExpression) -> Thing | None:
+    """The module that a switch is called on; ``None`` too for each of several that were put together somewhere else:
+    of ``*nets``, of ``{"net": net}``, of ``self.nets = nets``.
+    """
+    thing = frame.thing(node)
+    if thing is None or EVERY not in thing.path:
+        return thing
+    collection = thing.path[: thing.path.index(EVERY)]
+    return None if any(_is_put_together(root, collection) for root in thing.roots) else thing
+
+
+def _is_put_together(root: Binding | ClassInfo, path: tuple[str, ...]) -> bool:
+    """Whether a collection is one of things that have names of their own, or that are given."""
+    return any(
+        isinstance(maker.value, (cst.Name, cst.Dict)) or (isinstance(maker.node, cst.Param) and bool(maker.node.star))
+        for maker in makers_of(root, path)
+    )
 
 
 def is_class_of_modules(value: Value | None) -> bool:
@@ -92,6 +115,12 @@ def _for_each(frame: Frame, call: cst.Call) -> Handed | None:
         is_module = may_have_mode(holder) and not isinstance(holder, Method)
         return Handed(frame.thing(call.func.value), word or None) if is_module else None
     return None
+
+
+def _is_switching_context(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether something is a context of a class of the project that does something to modes."""
+    methods = [own_method(frame.value(node), word) for word in ("__enter__", "__exit__")]
+    return any(method is not None and id(method.node) in method.model.runs.worded for method in methods)
 
 
 def _kept(frame: Frame, called: cst.BaseExpression) -> list[cst.BaseExpression]:

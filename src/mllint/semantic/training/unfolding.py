@@ -28,6 +28,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.decorators import wrapping_of
+from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
@@ -304,7 +305,9 @@ class _Unfolding:
             return []
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
-            return self._unknown(call, frame, around)
+            is_hidden = called.receiver is not None and may_switch([function])
+            hidden = [self._event(flow.Seen(Kind.SET_MODE), call, frame, around)] if is_hidden else []
+            return [*hidden, *self._unknown(call, frame, around)]
         receiver, outer = receiver_of(frame, call, called), function.scope.parent
         around_it = frame.run_of(outer) if outer is not None and outer.is_function else None
         inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
