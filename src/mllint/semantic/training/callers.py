@@ -277,6 +277,8 @@ def _makings_of_what_switches(function: FunctionInfo) -> list[_Call]:
     model, owner = function.model, function.owner
     if function.name not in ("__init__", "__call__") or owner is None or owner.framework is not None:
         return []
+    if owner.method("__del__") is not None:
+        return []  # which may switch back when nobody looks
     words = {last_word(call.func) for call in model.tree.calls_in(function.node.body)}
     if words.isdisjoint(MODES) or not words.isdisjoint(UPDATING):
         return []

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import MODES
 from mllint.semantic.events.kinds import is_word_of_mode
+from mllint.semantic.events.things import Frame
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.values import ClassObject, Function, Symbol
@@ -24,6 +25,15 @@ class Wrapping(NamedTuple):
 
     wrapper: FunctionInfo | None = None
     name: str = ""
+
+
+class Wrapped(NamedTuple):
+    """The function that a decorator was given, by its name there, and the call of what the decorator made of it."""
+
+    name: str
+    call: cst.Call
+    called: Function
+    frame: Frame
 
 
 def wrapping_of(function: FunctionInfo) -> Wrapping | None:

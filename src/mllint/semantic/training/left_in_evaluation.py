@@ -94,12 +94,18 @@ def _is_in_last_round(loop: Loop, switch: Event) -> bool:
     )
     return any(
         isinstance(test, cst.Comparison)
-        and isinstance(test.comparisons[0].operator, cst.Equal)
+        and (isinstance(test.comparisons[0].operator, cst.Equal) or _is_past_last_but_one(test))
         and constant(test.comparisons[0].comparator) is ...
         and not counted.isdisjoint(names_in(test))
         and not any(isinstance(item, cst.Modulo) for item in _operators(test))
         for test in tests
     )
+
+
+def _is_past_last_but_one(test: cst.Comparison) -> bool:
+    """``epoch >= epochs - 1``, ``epoch + 1 >= epochs``."""
+    is_past = isinstance(test.comparisons[0].operator, cst.GreaterThanEqual)
+    return is_past and any(isinstance(item, (cst.Add, cst.Subtract)) for item in _operators(test))
 
 
 def _operators(test: cst.BaseExpression) -> Iterator[cst.BaseBinaryOp]:

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 _ASIDE = frozenset({
     "requires_grad", "requires_grad_", "no_grad", "inference_mode", "detach", "freeze", "train", "eval", "training",
+    "modules", "named_modules", "children", "named_children", "apply",
 })  # fmt: skip
-"""Words of a class that keeps a part of itself from being trained, or knows of its mode."""
+"""Words of a class that keeps a part of itself from being trained, knows of its mode, or changes its layers."""
 
 
 def may_hold_pretrained(definition: ClassInfo) -> bool:
@@ -98,5 +99,6 @@ def _parts_as_loaded(definition: ClassInfo) -> Iterator[str]:
 
 
 def _is_told_to_drop(call: cst.Call) -> bool:
-    """Whether a call says how much is dropped, perhaps nothing."""
-    return any(arg.keyword is not None and "drop" in arg.keyword.value for arg in call.args)
+    """Whether a call says how much is dropped, perhaps nothing, or gives settings that may."""
+    words = [arg.keyword.value for arg in call.args if arg.keyword is not None]
+    return any(arg.star for arg in call.args) or any("drop" in word or word == "config" for word in words)

@@ -73,6 +73,8 @@ def _has_event(function: FunctionInfo) -> bool:
         callee = call.func
         if type(callee) is cst.Name and (callee.value in given or callee.value in flow.WORDS):
             return True  # what a caller gives is called: it may be a module
+        if type(callee) is cst.Call and last_word(callee.func) == "getattr":
+            return True  # whatever it is: `getattr(net, "train" if learns else "eval")()`
         if _may_be_forward(model, callee) or _switches_each(model, call):
             return True
         # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.

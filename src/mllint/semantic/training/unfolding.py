@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import libcst as cst
 
@@ -27,7 +27,7 @@ from mllint.semantic.events.steps import (
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.decorators import wrapping_of
+from mllint.semantic.training.decorators import Wrapped, wrapping_of
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
@@ -43,19 +43,13 @@ def unfold(frame: Frame) -> tuple[list[Step], bool]:
     """The steps of the body that a frame runs, and whether there was more of them than is followed."""
     unfolding = _Unfolding()
     body = frame.model.tree.module if frame.function is None else frame.function.node
-    return unfolding.body(body, frame, ()), unfolding.is_cut
+    steps = unfolding.body(body, frame, ())
+    if frame.function is not None and wrapping_of(frame.function) is not None:  # whoever calls it, by the decorator
+        steps.insert(0, Event(Kind.SET_MODE, frame.function.node, frame, None, None, False, ()))
+    return steps, unfolding.is_cut
 
 
 _Way = Callable[[tuple[Around, ...]], list[Step]]
-
-
-class _Wrapped(NamedTuple):
-    """The function that a decorator was given, by its name there, and the call of what the decorator made of it."""
-
-    name: str
-    call: cst.Call
-    called: Function
-    frame: Frame
 
 
 class _Unfolding:
@@ -64,7 +58,7 @@ class _Unfolding:
     def __init__(self) -> None:
         self.is_cut = False
         self._events = 0
-        self._wrapped: dict[Frame, _Wrapped] = {}
+        self._wrapped: dict[Frame, Wrapped] = {}
         """Which function the run of a decorator's wrapper calls, and how."""
 
     def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
@@ -292,7 +286,7 @@ class _Unfolding:
             return [unknown[0], *self._followed(call, called, frame, around), unknown[1]]
         inner = Frame(wrapping.wrapper.model, wrapping.wrapper, frame, call)
         helper = Helper(call, inner)
-        self._wrapped[inner] = _Wrapped(wrapping.name, call, called, frame)
+        self._wrapped[inner] = Wrapped(wrapping.name, call, called, frame)
         helper.body = self.body(wrapping.wrapper.node, inner, (*around, Around(helper)))
         return [helper]
 
@@ -305,7 +299,7 @@ class _Unfolding:
             return []
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
-            is_hidden = called.receiver is not None and may_switch([function])
+            is_hidden = called.receiver is not None and not _can_be_followed(function) and may_switch([function])
             hidden = [self._event(flow.Seen(Kind.SET_MODE), call, frame, around)] if is_hidden else []
             return [*hidden, *self._unknown(call, frame, around)]
         receiver, outer = receiver_of(frame, call, called), function.scope.parent
