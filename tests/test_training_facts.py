@@ -318,7 +318,7 @@ def test_makers_that_call_each_other_are_looked_at_once(monkeypatch: pytest.Monk
     looked_at: list[str] = []
     switches = made_in_mode._switches
     monkeypatch.setattr(made_in_mode, "_switches", lambda info: looked_at.append(info.name) or switches(info))
-    assert not made_in_mode._may_switch([model.function_info(tree.by_type[cst.FunctionDef][0])])
+    assert not made_in_mode.may_switch([model.function_info(tree.by_type[cst.FunctionDef][0])])
     assert sorted(looked_at) == sorted(f"make_{depth}" for depth in range(13))
 
 

@@ -25,6 +25,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import READING
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
+from mllint.semantic.events.handed_switches import handed_switch, is_class_of_modules, switched_thing
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
 from mllint.semantic.events.makers import names_of_makers
 from mllint.semantic.events.owners import owner_of_parameters
@@ -105,6 +106,13 @@ def read(frame: Frame, call: cst.Call) -> Seen | None:
         if called is not None and called.kind == "module" and inside_of(frame.model, call) is None:
             return Seen(Kind.FORWARD, frame.thing(call.func), is_proven=False)
     return None
+
+
+def read_handed(frame: Frame, call: cst.Call) -> "Iterator[Seen]":
+    """The switch of a mode that a call is by something that it is given, or stands for: ``net.apply(switch)``."""
+    handed = handed_switch(frame, call)
+    if handed is not None:
+        yield Seen(Kind.SET_MODE if handed.word is None else _MODE_KINDS[handed.word], handed.thing, is_proven=False)
 
 
 def _kept_method(frame: Frame, name: cst.Name) -> tuple[Frame, cst.Attribute] | None:
@@ -274,24 +282,29 @@ def _update(frame: Frame, call: cst.Call) -> Seen | None:
     return Seen(Kind.UPDATE_SCALE, None, frame.thing(receiver), called.is_proven)
 
 
+_MODE_KINDS = {"train": Kind.TRAIN, "eval": Kind.EVAL}
+
+
 def _mode(word: str) -> Reader:
     """``model.train()``, ``model.eval()``, ``model.train(False)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver = called_on(call)
-        if receiver is None or len(call.args) > (word == "train") or _is_own_function(frame, call):
+        receiver, args = called_on(call), call.args
+        if receiver is not None and args and not args[0].star and is_class_of_modules(frame.value(receiver)):
+            receiver, args = args[0].value, args[1:]  # `nn.Module.eval(model)`
+        if receiver is None or len(args) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
         if not may_have_mode(value):
             return None
-        given = call.args[0] if call.args else None
-        kind = Kind.TRAIN if word == "train" else Kind.EVAL
+        given = args[0] if args else None
+        kind = _MODE_KINDS[word]
         if given is not None:
             if given.keyword is not None and given.keyword.value != "mode":
                 return None
             mode = truth(frame, given.value)
             kind = Kind.TRAIN if mode is True else Kind.EVAL if mode is False else Kind.SET_MODE
-        return Seen(kind, frame.thing(receiver), is_proven=isinstance(value, Module))
+        return Seen(kind, switched_thing(frame, receiver), is_proven=isinstance(value, Module))
 
     return reader
 

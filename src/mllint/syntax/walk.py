@@ -165,6 +165,23 @@ class Tree:
         """The node that holds this one; ``None`` for the module."""
         return self.parents.get(id(node))
 
+    def standing_in(self, holder: cst.CSTNode, word: str, make: Callable[[], NodeT]) -> NodeT:
+        """A node that is not written there, but stands for what happens at a node of the tree, under a word."""
+        key = id(holder), word
+        if key not in self._standing_in:
+            node = self._standing_in[key] = make()
+            self.parents[id(node)] = holder
+        return self._standing_in[key]  # type: ignore[no-any-return]
+
+    def is_standing_in(self, node: cst.CSTNode) -> bool:
+        """Whether a node is one of those that are not written there."""
+        return any(item is node for item in self._standing_in.values())
+
+    @cached_property
+    def _standing_in(self) -> dict[tuple[int, str], Any]:
+        """Those nodes, which are kept alive here."""
+        return {}
+
     @cached_property
     def walruses(self) -> dict[int, list[cst.NamedExpr]]:
         """The ``:=`` expressions of each statement (keyed by its id)."""
@@ -267,6 +284,8 @@ class Tree:
 
     def twin(self, node: NodeT, other: "Tree") -> NodeT | None:
         """The node of this tree that stands where one of another tree of the same text stands."""
+        if other.is_standing_in(node):
+            return None
         nodes: list[NodeT] = self.by_type.get(type(node), [])
         position = other.by_type[type(node)].index(node)
         return nodes[position] if position < len(nodes) else None

@@ -60,14 +60,17 @@ def accuracy(path, loader):
 ## What it leaves alone
 
 Evaluations before which the model may be switched, also by those who call the function, in other files too, by its
-constructor, or by what made it; functions that nobody in the project calls, but for models that are loaded there.
+constructor, by what made it, by a decorator, by a class of contexts, or by what is handed on to be called:
+`model.apply(lambda part: part.eval())`, `switch = model.eval`; functions that nobody in the project calls, but for
+models that are loaded there.
 
 Models in sight of which no layer is known to ask for its mode: whose dropout drops nothing by default or by the
-settings in the file, or whose layers are left out for what their constructors are given, or by default; calls that do
-not fit `forward` any more. Models out of sight, unless somebody calls their `eval()` elsewhere, or their `train()` each
-time. Models that `from_pretrained` of transformers gave, as long as nothing puts them to training mode. Beside what is
-trained, what nothing updates: a teacher, the network of a perceptual loss. `torch.jit.script`, whose result can still
-be switched, and Paddle's `jit.save`, which switches itself.
+settings in the file, whose layers are left out for what their constructors are given, or by default, or that its
+constructor has put to evaluation mode, as long as nobody calls `train()`; calls that do not fit `forward` any more.
+Models out of sight, unless somebody calls their `eval()` elsewhere, or their `train()` each time. Models that
+`from_pretrained` of transformers gave, as long as nothing puts them to training mode. Beside what is trained, what
+nothing updates: a teacher, the network of a perceptual loss. `torch.jit.script`, whose result can still be switched,
+and Paddle's `jit.save`, which switches itself.
 
 What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment, to recompute the
 statistics of batch normalization or to sample with dropout; a `train()` in an evaluation that draws several outputs of

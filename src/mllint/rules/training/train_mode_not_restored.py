@@ -1,8 +1,9 @@
 """## What it does
 
 Finds models that are switched to evaluation mode in a training loop and never back, so that the rest of the training
-runs in evaluation mode, and models of transformers that are trained in the evaluation mode in which `from_pretrained`
-leaves them.
+runs in evaluation mode: for an evaluation, also by an object that is made or called for it, or to be saved. And models
+of transformers that are trained in the evaluation mode in which `from_pretrained` leaves them, also as part of another
+module.
 
 ## Why is this bad?
 
@@ -48,14 +49,15 @@ for epoch in range(10):
 ## What it leaves alone
 
 Loops in which the model may be switched back at any place, also in a function or method of the project that is called
-there, or in a call that is given the model and cannot be looked into, or in a method of an unknown class that is named
-for it (`model.adapters_train()`); but for a place that is only reached where a score is better. Models that are in
-evaluation mode before the loop begins, or are switched right before they are trained, with no evaluation between: to
-fine-tune with frozen batch normalization is done like that. Models in which no layer is known to ask for its mode,
-unless their class is out of sight. Models that no optimizer in the loop updates (teachers, averaged copies, target
-networks), parts of a model, models that every round makes anew, and trainings that a trainer of another framework runs
-(Lightning, DeepSpeed and their like; Accelerate switches no modes). Evaluations in which a module computes no gradients
-of itself, because it asks `if self.training:`.
+there, by a decorator or a context, by what is handed on to be called (`model.apply(lambda part: part.train())`), or in
+a call that is given the model and cannot be looked into, or in a method of an unknown class that is named for it
+(`model.adapters_train()`); but for a place that is only reached where a score is better. Models that are in evaluation
+mode before the loop begins, or are switched right before they are trained, with no evaluation between: to fine-tune
+with frozen batch normalization is done like that; or that one round alone switches, `if epoch == last:`. Models in
+which no layer is known to ask for its mode, unless their class is out of sight. Models that no optimizer in the loop
+updates (teachers, averaged copies, target networks), parts of a model, models that every round makes anew, and
+trainings that a trainer of another framework runs (Lightning, DeepSpeed and their like; Accelerate switches no modes).
+Evaluations in which a module computes no gradients of itself, because it asks `if self.training:`.
 
 What is only called `model` or `net`, because it is a parameter of a function that nobody in the file calls, counts as
 a module where it is switched and called.
@@ -82,11 +84,17 @@ from mllint.knowledge.words import UPDATING
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.training.left_in_evaluation import trained_in_evaluation_mode
 from mllint.semantic.training.nearby import is_switched_back
+from mllint.semantic.training.pretrained_parts import is_trained_with_part_as_loaded, may_hold_pretrained
 from mllint.semantic.training.runs import Occurrence
-from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded, trained_in_evaluation_mode
+from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path, last_word
+
+_AS_LOADED = "the model is trained in evaluation mode, in which `from_pretrained` leaves it"
+_PART_AS_LOADED = "a part of the model is trained in evaluation mode, as `from_pretrained` leaves it"
+_HELP_LOADED = "call `train()` of the model before the training loop"
 
 rule = Rule(
     code="ML312",
@@ -116,22 +124,29 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, fix=lambda: _fix(call, trained, context))
 
 
-@rule.on(cst.Call, mentions=("from_pretrained",))
+@rule.on(cst.Call, mentions=UPDATING)
 def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report the forward pass that trains a model as `from_pretrained` gave it."""
-    if context.model.calls_by_word.keys().isdisjoint(UPDATING) or not isinstance(context.value(call.func), Module):
+    """Report the forward pass that trains a model as `from_pretrained` gave it, or one that holds such a model."""
+    if context.model.calls_by_word.keys().isdisjoint(UPDATING):
         return
-    if context.model.runs.always(call, _is_trained_as_loaded):
-        yield Finding(
-            call,
-            "the model is trained in evaluation mode, in which `from_pretrained` leaves it",
-            "call `train()` of the model before the training loop",
-        )
+    called = context.value(call.func)
+    if not isinstance(called, Module):
+        return
+    if "from_pretrained" in context.model.calls_by_word and context.model.runs.always(call, _is_trained_as_loaded):
+        yield Finding(call, _AS_LOADED, _HELP_LOADED)
+        return
+    is_holder = called.definition is not None and may_hold_pretrained(called.definition)
+    if is_holder and context.model.runs.always(call, _is_trained_with_part_as_loaded):
+        yield Finding(call, _PART_AS_LOADED, _HELP_LOADED)
 
 
 def _is_trained_as_loaded(occurrence: Occurrence) -> bool:
     run, event = occurrence.run, occurrence.event
     return event.kind is Kind.FORWARD and is_as_loaded(event) and is_trained_as_loaded(run, event)
+
+
+def _is_trained_with_part_as_loaded(occurrence: Occurrence) -> bool:
+    return is_trained_with_part_as_loaded(occurrence.run, occurrence.event)
 
 
 def _fix(call: cst.Call, trained: Event, context: Context) -> NodeFix | None:

@@ -4,5 +4,6 @@
 ``entered`` which run a call begins; ``makers`` tells by which calls it is made, ``kinds`` what it is, ``owners`` what
 belongs together, ``participants`` what else an event is about, ``by_hand`` what is done to gradients and parameters
 without an optimizer. ``steps`` are events and the branches and loops around them; ``given`` decides a branch by what a
-caller gives, ``made_anew`` which things each round of a loop has anew.
+caller gives, ``made_anew`` which things each round of a loop has anew, ``handed_switches`` which modes may be switched
+by what is handed on to be called.
 """

@@ -212,6 +212,11 @@ def may_have_mode(value: Value | None) -> bool:
     return value is None or isinstance(value, (Loaded, Module, Method))  # a method: an attribute that a subclass sets
 
 
+def is_word_of_mode(word: str) -> bool:
+    """Whether a name speaks of a mode: ``in_eval_mode``."""
+    return bool(_SWITCHING.search(word))
+
+
 def is_named_switch(call: cst.Call) -> bool:
     """Whether a method is called without arguments that switches the mode of its object, to go by its name."""
     return not call.args and isinstance(call.func, cst.Attribute) and bool(_SWITCHING.search(call.func.attr.value))

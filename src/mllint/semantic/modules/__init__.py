@@ -8,7 +8,7 @@
   ``batches``; what it changes in place although ``backward()`` needs it: ``saved_changes``; buffers that keep what it
   adds to them with its graph: ``running_buffers``; backward passes that come too late: ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``library_modes``, ``drop_rates``, ``made_with``,
-  ``last_mode``
+  ``last_mode``, ``switched_off``
 - keys of the state dict: ``module_keys``; objects that hand on to a module: ``stand_ins``; without hooks: ``unhooked``;
   files that replace what it runs: ``replaced_forward``;
   that only have attributes of the same names: ``other_objects``

@@ -1,5 +1,6 @@
 """How much the layers of a module drop, where what makes the module says so: nothing, by a default or a setting."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -10,8 +11,16 @@ from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import Options
-from mllint.syntax.shape import argument, constant, has_star_arguments, last_word, string_literal, subscript_index
+from mllint.semantic.values import Instance, Options
+from mllint.syntax.shape import (
+    argument,
+    constant,
+    has_star_arguments,
+    last_word,
+    string_literal,
+    subscript_index,
+    targets_of,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -79,7 +88,9 @@ def _is_nothing(model: "Model", given: cst.BaseExpression, steps: int) -> bool:
             options = model.value(given.value)
             declaring = options.model if isinstance(options, Options) else model
             default = default_of_option(declaring, model, given.attr.value)
-            return default is not None and constant(default) in NOTHING
+            if default is not None:
+                return constant(default) in NOTHING
+            return _is_field_of_nothing(model, given)
         case cst.Subscript():
             key = string_literal(subscript_index(given))
             return key is not None and _is_set_to_nothing(model, key)
@@ -96,27 +107,90 @@ def _is_nothing(model: "Model", given: cst.BaseExpression, steps: int) -> bool:
 
 
 def _entry_left_out(model: "Model", rate: cst.BaseExpression) -> str | None:
-    """The key under which a dict of settings may have a rate that is zero if it has none: ``kwargs.get("dropout", 0)``.
+    """The key under which settings may have a rate that is zero if they have none: ``kwargs.get("dropout", 0)``.
 
-    A name may stand for that.
+    Also ``kwargs.pop("dropout", 0)``, ``getattr(args, "dropout", 0)``, and a name that stands for one of them.
     """
     call = only_assigned(model, rate) if isinstance(rate, cst.Name) else rate
-    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or call.func.attr.value != "get":
+    if not isinstance(call, cst.Call) or any(arg.keyword is not None or arg.star for arg in call.args):
         return None
-    written = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    written = [arg.value for arg in call.args]
+    if isinstance(call.func, cst.Name) and call.func.value == "getattr":
+        del written[:1]
+    elif not isinstance(call.func, cst.Attribute) or call.func.attr.value not in ("get", "pop"):
+        return None
     return string_literal(written[0]) if len(written) == 2 and constant(written[1]) in NOTHING else None
 
 
 def _is_given_more(model: "Model", key: str) -> bool:
-    """Whether somebody in a file gives something else than zero under a key: ``Net(dropout=0.3)``."""
+    """Whether somebody in a file gives something else than zero under a key: ``Net(dropout=0.3)``, ``args.dropout =
+    0.3``, an option of the program.
+    """
     keywords = (
         arg.value
         for call in model.tree.by_type.get(cst.Call, ())
         for arg in call.args
         if arg.keyword is not None and arg.keyword.value == key
     )
-    said = (*map(constant, keywords), *_settings(model, key))
+    option = default_of_option(model, model, key)
+    options = () if option is None else (option,)
+    said = (*map(constant, (*keywords, *options, *_assigned(model, key))), *_settings(model, key))
     return any(value is not ... and value not in NOTHING for value in said)
+
+
+def _assigned(model: "Model", key: str) -> Iterator[cst.BaseExpression]:
+    """What a file assigns to an attribute of some settings, also in the body of their class: ``args.dropout = 0.3``."""
+    for name in model.names_by_word.get(key, ()):
+        node = model.tree.parent(name)
+        target = node if isinstance(node, cst.Attribute) and node.attr is name else name
+        holder = model.tree.parent(target)
+        statement = holder if holder is None or isinstance(holder, cst.AnnAssign) else model.tree.parent(holder)
+        is_field = model.scope_of(name).is_class if target is name else not _is_of_module(model, target)
+        if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is None or not is_field:
+            continue
+        if any(item is target for item in targets_of(statement)):
+            yield statement.value
+
+
+def _is_of_module(model: "Model", attribute: cst.CSTNode) -> bool:
+    """Whether an attribute is one of a module's own, which says nothing of how it was made."""
+    function = function_around(model, attribute)
+    owner = None if function is None else function.owner
+    is_own = isinstance(attribute, cst.Attribute) and function is not None and _is_own(attribute, function)
+    return is_own and owner is not None and owner.framework is not None
+
+
+def _is_field_of_nothing(model: "Model", field: cst.Attribute) -> bool:
+    """Whether a field of settings that the project declares is zero by default, and nobody gives more for it:
+    ``dropout: float = 0.0`` of a dataclass.
+    """
+    name, records = field.attr.value, list(_records(model, field.value))
+    homes = {id(home): home for home, _ in records}
+    for _, record in records:
+        bound = [] if record is None else list(record.assignments(name))
+        if len(bound) != 1 or record is None or not bound[0].scope.is_class or bound[0].value is None:
+            return False
+        homes |= {id(home): home for home in (record.model, bound[0].scope.model)}
+        if not _is_default_of_nothing(bound[0].value):
+            return False
+    return bool(records) and not any(_is_given_more(home, name) for home in (model, *homes.values()))
+
+
+def _is_default_of_nothing(value: cst.BaseExpression) -> bool:
+    default = argument(value, None, "default") if isinstance(value, cst.Call) else None
+    return constant(value if default is None else default.value) in NOTHING
+
+
+def _records(model: "Model", node: cst.BaseExpression) -> "Iterator[tuple[Model, ClassInfo | None]]":
+    """The classes of the settings that an expression stands for, also as those who make the module give them, and the
+    files that say so; ``None`` among them for what is not known.
+    """
+    value = model.value(node)
+    found = _parameter(model, node) if value is None else None
+    for home, known in (
+        [(model, value)] if found is None else [(home, home.value(given)) for home, given in passed_anywhere(*found)]
+    ):
+        yield home, known.definition if isinstance(known, Instance) else None
 
 
 def _settings(model: "Model", key: str) -> list[object]:

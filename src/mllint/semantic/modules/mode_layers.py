@@ -20,14 +20,16 @@ from mllint.semantic.modules.library_modes import (
     network_depends,
 )
 from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
+from mllint.semantic.modules.switched_off import Off, parts_off
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Read
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.mentions import whole
+from mllint.semantic.names.own_methods import constructing, is_own_method
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
-from mllint.syntax.shape import argument, constant, has_star_arguments, items_of
+from mllint.syntax.shape import argument, constant, has_star_arguments, items_of, targets_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -163,10 +165,14 @@ def _all_agree(answers: list[bool | None]) -> bool | None:
 
 
 class _Maker(NamedTuple):
-    """A class or function that makes parts of a module, and the run in which it makes them, if that is known."""
+    """A class or function that makes parts of a module, and the run in which it makes them, if that is known.
+
+    ``kinds`` are words in the names of layers that what holds it has put to evaluation mode.
+    """
 
     definition: ClassInfo | FunctionInfo
     run: Frame | None = None
+    kinds: frozenset[str] = frozenset()
 
 
 class _Parts(msgspec.Struct):
@@ -204,24 +210,27 @@ def _class_depends(making: Making, switched: bool, if_asked: bool | None) -> boo
         calls.add(ways)
         if len(seen) > _MAX_PARTS or sum(map(len, seen.values())) > _MAX_WAYS:
             return depends or None
-        for found in _made_by(current, making):
+        definition = current.definition
+        off = parts_off(definition) if isinstance(definition, ClassInfo) and not switched else Off()
+        off = off._replace(kinds=off.kinds | current.kinds)
+        for found in _made_by(current, making, off):
             if found.is_asked:
                 return if_asked
             depends = depends or found.depends or (switched and found.depends_when_switched)
             is_closed = is_closed and found.is_closed
-            pending += found.others
+            pending += [other._replace(kinds=off.kinds) for other in found.others]
     return True if depends else False if is_closed else None
 
 
-def _made_by(maker: _Maker, making: Making) -> Iterator[_Parts]:
-    current, run = maker
+def _made_by(maker: _Maker, making: Making, off: Off) -> Iterator[_Parts]:
+    current, run = maker.definition, maker.run
     if isinstance(current, FunctionInfo):
-        yield _parts(current, current.node.body, None, making, run=run)
+        yield _parts(current, current.node.body, None, making, off, run=run)
         return
     if current.has_unknown_base:
         yield _Parts(is_closed=False)
     for info in current.lineage:
-        yield _parts(info, info.node.body, _constructing(info), making, current, run)
+        yield _parts(info, info.node.body, constructing(info), making, off, current, run)
         if _called_of_what_is_given(info):
             yield _Parts(is_closed=False)
     forward = current.method("forward")
@@ -255,17 +264,18 @@ def _parts(
     body: cst.CSTNode,
     methods: frozenset[str] | None,
     making: Making,
+    off: Off,
     made: ClassInfo | None = None,
     run: Frame | None = None,
 ) -> _Parts:
     """What is made in a body; what is called there matters in these methods only (``None``: anywhere).
 
     ``made`` is the class whose instances it is made for, ``making`` how the whole module is made, ``run`` that of the
-    constructor of the class.
+    constructor of the class, which puts what is ``off`` to evaluation mode.
     """
     model, found = holder.model, _Parts()
     for node in _telling(holder, body):
-        if is_left_out(node, run):
+        if is_left_out(node, run) or _is_put_off(model, node, off):
             continue
         kind = type(node)
         if kind is cst.Attribute:
@@ -288,7 +298,7 @@ def _parts(
                 if layer_depends(name, node) is True:
                     is_whole = not _is_only_read(model, node) or name.lower().startswith(NORMALIZING_FIRST)
                     is_left = _is_left_out(made, model, node, making, run)
-                    is_left = is_left or drops_nothing(model, rate_of(node), making)
+                    is_left = is_left or off.is_kind(name) or drops_nothing(model, rate_of(node), making)
                     found.depends = found.depends or (is_whole and not is_left)
                     found.is_closed = False
             elif networks.makes_network(name):
@@ -300,7 +310,8 @@ def _parts(
                 found.depends = True
             elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
                 found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
-                found.others += [] if called is None or _is_own(called, holder) else [_maker(called, node, model, run)]
+                is_other = called is not None and not is_own_method(called, holder)
+                found.others += [_maker(called, node, model, run)] if called is not None and is_other else []
     return found
 
 
@@ -308,12 +319,19 @@ def _once(maker: _Maker) -> _Maker:
     """What makes parts, whatever it is given where it leads to itself."""
     run = maker.run
     is_again = run is not None and run.caller is not None and run.function is not None and run.caller.runs(run.function)
-    return _Maker(maker.definition) if is_again else maker
+    return maker._replace(run=None) if is_again else maker
 
 
 def _maker(called: Function, call: cst.Call, model: "Model", run: Frame | None) -> _Maker:
     function = called.definition
     return _Maker(function, Frame(function.model, function, run or Frame(model), call))
+
+
+def _is_put_off(model: "Model", node: cst.CSTNode, off: Off) -> bool:
+    """Whether something is made for an attribute that is put to evaluation mode."""
+    statement = model.tree.nearest(node, cst.Assign) if off.attributes else None
+    targets = () if statement is None else targets_of(statement)
+    return any(isinstance(item, cst.Attribute) and item.attr.value in off.attributes for item in targets)
 
 
 def _telling(holder: ClassInfo | FunctionInfo, body: cst.CSTNode) -> list[cst.CSTNode]:
@@ -407,25 +425,6 @@ def _is_given_dropout(call: cst.Call) -> bool:
     """Whether something that is made is told how much to drop, by the name that everybody has for it."""
     given = argument(call, None, "dropout")
     return given is not None and constant(given.value) not in (None, 0, 0.0)
-
-
-def _constructing(info: ClassInfo) -> frozenset[str]:
-    """The methods that make the parts of a class: ``__init__``, and what it calls of the class itself."""
-    names = {"__init__"}
-    pending = ["__init__"]
-    while pending:
-        method = info.methods.get(pending.pop())
-        for call in info.model.tree.calls_in(method.node.body) if method is not None else ():
-            called = info.model.value(call.func)
-            if isinstance(called, Function) and _is_own(called, info) and called.definition.name not in names:
-                names.add(called.definition.name)
-                pending.append(called.definition.name)
-    return frozenset(names)
-
-
-def _is_own(called: Function, holder: ClassInfo | FunctionInfo) -> bool:
-    """Whether a class calls a method of its own: its text is looked at with that of the class."""
-    return isinstance(holder, ClassInfo) and called.definition.owner in holder.lineage
 
 
 def _is_arithmetic(call: cst.Call) -> bool:

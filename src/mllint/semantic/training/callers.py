@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.knowledge.words import MODES, UPDATING
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, class_around, function_around
 from mllint.semantic.names.scopes import redefinition
 from mllint.semantic.training.unseen_callers import handing_on
-from mllint.semantic.values import ClassObject, Function
+from mllint.semantic.values import ClassObject, Function, Instance
 from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _climb(
         return True
     calls = [*_calls(function, instance_of), *_calls_in_bases(function, instance_of)]
     calls += _calls_by_super(function, instance_of)
+    calls += _makings_of_what_switches(function)
     is_open = is_open or _has_other_callers(function, calls)
     if all(call.model.enclosing_function(call.node) is None for call in calls):
         # A file that is run as a script may be imported, too.
@@ -248,17 +250,47 @@ def _makings_of_what_steps(function: FunctionInfo) -> list[_Call]:
         or not any(last_word(call.func) == "step" for call in model.tree.calls_in(function.node.body))
     ):
         return []
-    project, homes = model.project, [model]
-    for path in () if project is None else project.importers(model.path, owner.name)[:_MAX_FILES]:
-        is_of_tests = project is not None and may_be_of_tests(path, project.root)
-        other = None if is_of_tests else model.neighbour(path, calling=owner.name)
-        homes += [] if other is None else [other]
     return [
         _Call(home, call)
-        for home in homes
+        for home in _homes_of_makers(owner)
         for call in home.calls_by_word.get(owner.name, ())
         if isinstance(value := home.value(call.func), ClassObject) and value.definition.is_same_as(owner)
     ]
+
+
+def _homes_of_makers(owner: ClassInfo) -> "Iterator[Model]":
+    """The files in which objects of a class may be made: its own, and those that import it."""
+    model, project = owner.model, owner.model.project
+    yield model
+    for path in () if project is None else project.importers(model.path, owner.name)[:_MAX_FILES]:
+        is_of_tests = project is not None and may_be_of_tests(path, project.root)
+        other = None if is_of_tests else model.neighbour(path, calling=owner.name)
+        if other is not None:
+            yield other
+
+
+def _makings_of_what_switches(function: FunctionInfo) -> list[_Call]:
+    """The calls that run a constructor, or a ``__call__``, which switches modes and trains nothing: ``Predictor(net)``.
+
+    Of an object that is no module. A training is left to begin where it always did.
+    """
+    model, owner = function.model, function.owner
+    if function.name not in ("__init__", "__call__") or owner is None or owner.framework is not None:
+        return []
+    if owner.method("__del__") is not None:
+        return []  # which may switch back when nobody looks
+    words = {last_word(call.func) for call in model.tree.calls_in(function.node.body)}
+    if words.isdisjoint(MODES) or not words.isdisjoint(UPDATING):
+        return []
+    found: list[_Call] = []
+    for home in _homes_of_makers(owner):
+        is_made = function.name == "__init__"
+        calls = home.calls_by_word.get(owner.name, ()) if is_made else home.tree.by_type.get(cst.Call, ())
+        for call in calls:
+            value = home.value(call.func)
+            if isinstance(value, ClassObject if is_made else Instance) and value.definition.is_same_as(owner):
+                found.append(_Call(home, call))
+    return found if len(found) <= _MAX_CALLS else []
 
 
 def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:

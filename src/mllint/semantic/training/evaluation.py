@@ -30,7 +30,12 @@ from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaded_weights import load_before
 from mllint.semantic.training.loaders import EVALUATION, role_of
-from mllint.semantic.training.made_in_mode import is_switch, is_switched_by_maker, switches_itself
+from mllint.semantic.training.made_in_mode import (
+    is_switch,
+    is_switched_by_maker,
+    puts_itself_to_evaluation,
+    switches_itself,
+)
 from mllint.semantic.training.made_up import are_made_up
 from mllint.semantic.training.nearby import calls_what_was_switched, trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, is_dropped, is_used_for_backward
@@ -389,7 +394,7 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
         or not (_is_over_evaluation_data(found) or _is_over_data_behind_training(found, forward))
         or is_dropped(forward)
         or is_told_its_mode(forward)
-        or (has_mode_from_file(forward) and not is_switched_to_training(run, module, forward))
+        or (is_made_evaluating(forward) and not is_switched_to_training(run, module, forward))
     ):
         return False
     modes = modes_before(run, module, forward)
@@ -401,6 +406,13 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
     if TRAINED in modes and (load_before(run, forward) is None or is_switched_to_training(run, module, forward)):
         return False
     return _is_left_as_made(run, module, forward) and not is_made_of_evaluated(run, forward)
+
+
+def is_made_evaluating(forward: Event) -> bool:
+    """Whether a module may be in evaluation mode as it is made: a file says so, or its constructor switches it."""
+    ways = ways_made(forward)
+    definitions = [way.definition for way in ways if way is not None and way.definition is not None]
+    return has_mode_from_file(forward) or any(map(puts_itself_to_evaluation, definitions))
 
 
 def _is_left_as_made(run: Run, module: Thing, forward: Event) -> bool:

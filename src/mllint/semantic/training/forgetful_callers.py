@@ -48,7 +48,7 @@ def _calls_from_loop(model: "Model", step: Event) -> Iterator[cst.Call]:
     for frame in step.frame.led_by() if loop is not None else ():
         if loop is None or frame is loop.frame or frame.caller is None or frame.call is None:
             return
-        if frame.caller.model is model:
+        if frame.caller.model is model and not model.tree.is_standing_in(frame.call):
             yield frame.call
 
 

@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import MODES
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.own_methods import constructing
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Choice, Function, Instance, Module, Value
+from mllint.syntax.shape import called_on, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -24,7 +27,29 @@ _MAX_NAMES = 3
 
 def switches_itself(definition: ClassInfo) -> bool:
     """Whether a module, or a part of it, may be put into evaluation mode by its own constructor, or what that calls."""
-    return _may_switch([info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods])
+    return may_switch([info.methods["__init__"] for info in definition.lineage if "__init__" in info.methods])
+
+
+def puts_itself_to_evaluation(definition: ClassInfo) -> bool:
+    """Whether the constructor of a module may leave all of it in evaluation mode, as ``self.eval()`` in it does."""
+    return any(
+        _may_put_off(call, info.methods[name])
+        for info in definition.lineage
+        for name in constructing(info)
+        if name in info.methods
+        for call in info.model.tree.calls_in(info.methods[name].node.body)
+    )
+
+
+def _may_put_off(call: cst.Call, method: FunctionInfo) -> bool:
+    """Whether a call is ``self.eval()``, ``self.train(False)``, or gives ``self`` to a function that may switch it."""
+    receiver, own, word = called_on(call), method.self_name, last_word(call.func)
+    if receiver is not None and getattr(receiver, "value", None) == own:
+        return len(call.args) == (word == "train") and word in MODES
+    if not any(getattr(arg.value, "value", None) == own for arg in call.args):
+        return False
+    called = method.model.value(call.func)
+    return isinstance(called, Function) and may_switch([called.definition])
 
 
 def is_switch(train: FunctionInfo) -> bool:
@@ -50,7 +75,7 @@ def is_switched_by_maker(module: Thing) -> bool:
         return True
     made = [(root.scope.model, call) for root in module.roots if isinstance(root, Binding) for call in _making(root)]
     makers = [maker for model, call in made for maker in _called(model, call.func)]
-    return _may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
+    return may_switch([maker.definition for maker in makers if isinstance(maker, Function)])
 
 
 def _making(binding: Binding, steps: int = _MAX_NAMES) -> Iterator[cst.Call]:
@@ -74,8 +99,9 @@ def _class_of(root: object) -> ClassInfo | None:
     return value.definition if isinstance(value, (Instance, Module)) else root if isinstance(root, ClassInfo) else None
 
 
-def _may_switch(pending: list[FunctionInfo]) -> bool:
+def may_switch(functions: list[FunctionInfo]) -> bool:
     """Whether one of several functions, or one that they call, calls ``eval()`` or ``train()``, or there are many."""
+    pending = list(functions)
     seen: list[FunctionInfo] = []
     while pending:
         function = pending.pop()

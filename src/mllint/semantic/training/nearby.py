@@ -161,6 +161,8 @@ def is_switched_back(model: "Model", switch: cst.Call) -> bool:
     computing = _computing(model)
     if home is None or not computing or word is None or model.tree.nearest(switch, *_ROUNDS) is not home:
         return False
+    if home.name.value.startswith("__"):
+        return False  # a constructor, say: who calls it calls it by another name
     leading = _and_who_calls(model, *_and_who_calls(model, home.name.value))
     if any(function is None or function is home or function.name.value in leading for function in computing.values()):
         return False

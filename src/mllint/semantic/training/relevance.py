@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic import flow
+from mllint.semantic.events.handed_switches import FOR_EACH
 from mllint.semantic.events.kinds import may_name_module, may_name_thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.values import Function, Module, functions_of
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -72,7 +73,9 @@ def _has_event(function: FunctionInfo) -> bool:
         callee = call.func
         if type(callee) is cst.Name and (callee.value in given or callee.value in flow.WORDS):
             return True  # what a caller gives is called: it may be a module
-        if _may_be_forward(model, callee):
+        if type(callee) is cst.Call and last_word(callee.func) == "getattr":
+            return True  # whatever it is: `getattr(net, "train" if learns else "eval")()`
+        if _may_be_forward(model, callee) or _switches_each(model, call):
             return True
         # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
         words = given if type(callee) is cst.Call or type(callee) is cst.Subscript else own
@@ -94,6 +97,14 @@ def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
         or path.endswith("forward")
         or may_name_module(path.rpartition(".")[2])
     )
+
+
+def _switches_each(model: "Model", call: cst.Call) -> bool:
+    """Whether a function of the project that names a switch is called for each part of a thing: ``net.apply(fix)``."""
+    if last_word(call.func) not in FOR_EACH:
+        return False
+    given = (function for arg in call.args for function in functions_of(model.value(arg.value)))
+    return any(names_event(function.definition) for function in given)
 
 
 def _is_method_of_data(model: "Model", call: cst.Call) -> bool:

@@ -1,5 +1,6 @@
 """The runs of a file: every way in which one of its events comes about."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -241,6 +242,33 @@ class Runs:
         )
 
     @cached_property
+    def holding_switches(self) -> frozenset[int]:
+        """The ids of what a method that switches a mode stands in without being called there, or that a lambda calls.
+
+        Up to the statement; of the method, too.
+        """
+        found: set[int] = set()
+        tree = self.model.tree
+        for attribute in self.model.tree.by_type.get(cst.Attribute, ()):
+            if attribute.attr.value not in MODE_WORDS:
+                continue
+            around = list(itertools.takewhile(_is_in_statement, tree.ancestors(attribute)))
+            if tree.call_of(attribute) is None or any(isinstance(node, cst.Lambda) for node in around):
+                found.update(map(id, (attribute, *around)))
+        return frozenset(found)
+
+    @cached_property
+    def kept_switches(self) -> frozenset[str]:
+        """The names to which the file binds something that such a method stands in."""
+        return frozenset(
+            target.target.value
+            for statement in self.model.tree.by_type.get(cst.Assign, ())
+            if id(statement.value) in self.holding_switches
+            for target in statement.targets
+            if isinstance(target.target, cst.Name)
+        )
+
+    @cached_property
     def worded(self) -> frozenset[int]:
         """The functions of the file (by the id of the ``def``) in whose bodies a word of a training stands."""
         found: set[int] = set()
@@ -285,6 +313,10 @@ class Runs:
     def may_evaluate(self) -> dict[int, bool]:
         """For loops of this file (by their id): whether they may call a model. Filled as asked."""
         return {}
+
+
+def _is_in_statement(node: cst.CSTNode) -> bool:
+    return not isinstance(node, (cst.BaseSmallStatement, cst.BaseCompoundStatement))
 
 
 def _is_chosen_by_caller(model: "Model", node: cst.CSTNode, function: FunctionInfo) -> bool:

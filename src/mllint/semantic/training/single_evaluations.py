@@ -21,7 +21,7 @@ from mllint.semantic.training.data_loops import (
     may_be_forward_pass,
 )
 from mllint.semantic.training.data_rounds import TRAINING, is_given_output, loop_over_data
-from mllint.semantic.training.evaluation import evaluates_with_graph, is_put_to_training
+from mllint.semantic.training.evaluation import evaluates_with_graph, is_made_evaluating, is_put_to_training
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.made_up import is_made_up
@@ -32,7 +32,6 @@ from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     EVAL,
     TRAINED,
-    has_mode_from_file,
     is_switched_to_training,
     is_taken_out,
     is_trained,
@@ -448,7 +447,7 @@ def _is_of_trained(run: Run, forward: Event) -> bool:
     module = forward.thing
     if forward.kind is not Kind.FORWARD or module is None or run.is_cut:
         return False
-    if has_mode_from_file(forward) and not is_switched_to_training(run, module, forward):
+    if is_made_evaluating(forward) and not is_switched_to_training(run, module, forward):
         return False
     if is_dropped(forward) or is_taken_out(forward) or is_made_up(forward) or _is_drawn_from(forward):
         return False

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from mllint.knowledge import networks
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.made_anew import is_made_in, makes_anew
+from mllint.semantic.events.made_anew import makes_anew
 from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.owners import modules_of_optimizer
 from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.places import as_itself, children_given, children_of
-from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, events
+from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
@@ -25,12 +25,10 @@ from mllint.semantic.training.called_modules import can_be_called, is_out_of_sig
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
-from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.unseen_switches import may_switch_unseen
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import subtree
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -49,9 +47,12 @@ _Mode: TypeAlias = str | Frame
 
 _MODE_WORDS = ("training", "train", "is_training", "is_train")
 """What a forward pass calls the mode that it is given."""
-_COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
-_UPDATES = (Kind.STEP, Kind.MINIMIZE, Kind.UPDATE)
-_SWITCHES = (Kind.TRAIN, Kind.EVAL, Kind.SET_MODE)
+COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
+"""What computes gradients."""
+UPDATES = (Kind.STEP, Kind.MINIMIZE, Kind.UPDATE)
+"""What updates parameters with them."""
+SWITCHES = (Kind.TRAIN, Kind.EVAL, Kind.SET_MODE)
+"""What switches the mode of a module."""
 
 
 def covers(switched: Thing, module: Thing) -> bool:
@@ -87,7 +88,7 @@ def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
     parts, back = list(_named_parts(module)), _switches_back(run, module)
 
     def advance(state: _Mode, event: Event) -> _Mode:
-        if event.kind in _SWITCHES:
+        if event.kind in SWITCHES:
             if event.thing is None:
                 return UNKNOWN
             if event in back:
@@ -102,7 +103,7 @@ def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
                 return TRAIN if event.kind is Kind.TRAIN else UNKNOWN
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and may_switch_unseen(event, module) else state
-        elif event.kind in _COMPUTES and (isinstance(state, Frame) or state in (FRESH, TRAIN, PARTLY)):
+        elif event.kind in COMPUTES and (isinstance(state, Frame) or state in (FRESH, TRAIN, PARTLY)):
             return TRAINED
         return state
 
@@ -113,7 +114,7 @@ def _switches_back(run: Run, module: Thing) -> set[Event]:
     """The switches to training by which a function undoes its own to evaluation: for who goes on behind it."""
     found, evaluating = set[Event](), set[int]()
     for event in run.events:
-        if event.kind in _SWITCHES and event.frame is not run.frame and event.thing and covers(event.thing, module):
+        if event.kind in SWITCHES and event.frame is not run.frame and event.thing and covers(event.thing, module):
             if event.kind is Kind.EVAL:
                 evaluating.add(id(event.frame))
             elif event.kind is Kind.TRAIN and id(event.frame) in evaluating:
@@ -181,7 +182,7 @@ def training_forwards(run: Run) -> tuple[Event, ...]:
 
 
 def _training_forwards(run: Run) -> tuple[Event, ...]:
-    backwards = [event for event in run.events if event.kind in _COMPUTES]
+    backwards = [event for event in run.events if event.kind in COMPUTES]
     forwards = [event for event in run.events if event.kind is Kind.FORWARD and event.thing is not None]
     if not backwards or not forwards:
         return ()
@@ -225,7 +226,7 @@ def _last_of(own: set[Event], state: Event | None, event: Event) -> Event | None
     """The last of some events, until an optimizer has stepped."""
     if event in own:
         return event
-    return None if event.kind in _UPDATES else state
+    return None if event.kind in UPDATES else state
 
 
 def is_trained(run: Run, module: Thing) -> bool:
@@ -237,7 +238,7 @@ def is_trained(run: Run, module: Thing) -> bool:
 def is_updated_in(loop: Loop, module: Thing) -> bool:
     """Whether an optimizer steps in a loop that may have the module's parameters, or these are updated by hand."""
     for event in events(loop.body):
-        if event.kind in _UPDATES:
+        if event.kind in UPDATES:
             is_by_hand = event.kind is Kind.UPDATE
             owned = (event.thing,) if is_by_hand else modules_of_optimizer(event.frame, event.thing)
             if None in owned or any(is_one(item, module) for item in owned):
@@ -302,84 +303,6 @@ def is_taken_out(forward: Event) -> bool:
         return False
     switch = re.compile(rf"#[^\n]*\b{re.escape(called.removesuffix('.forward'))}\.eval\(")
     return any(switch.search(frame.model.source.text) for frame in forward.frame.led_by())
-
-
-# -- evaluation mode for good ------------------------------------------------------------------------------------------
-
-_State = tuple[Event | None, bool]
-"""The last switch to evaluation that still holds, and whether the module was called since, but not to be trained."""
-
-
-def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
-    """The forward pass that trains a module which a switch in the same loop has left in evaluation mode for good."""
-    module = switch.thing
-    if switch.kind is not Kind.EVAL or module is None or run.is_cut:
-        return None
-    trained = [event for event in training_forwards(run) if event.thing is not None and covers(module, event.thing)]
-    loop, inside = _common_loop(switch, trained)
-    if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, switch):
-        return None
-    if all(_hangs_on_mode(event) for event in events(loop.body) if event.kind in _COMPUTES):
-        return None
-    if (
-        rounds_of(loop) == 1
-        or is_made_in(loop, switch, module)
-        or not any(mode_matters(event, run, if_asked=True) for event in inside)
-    ):
-        return None
-    paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))
-    for event in inside:
-        states = paths.before(event)
-        # What was in evaluation mode before the loop began is trained like that on purpose.
-        if (switch, True) in states and all(last is None or loop in last.loops for last, _ in states):
-            return event
-    return None
-
-
-def _common_loop(switch: Event, trained: list[Event]) -> tuple[Loop | None, list[Event]]:
-    """The innermost loop around a switch in which some forward passes happen too, and these."""
-    for loop in reversed(switch.loops):
-        inside = [event for event in trained if loop in event.loops]
-        if inside:
-            return loop, inside
-    return None, []
-
-
-def _may_be_switched_back(loop: Loop, switch: Event) -> bool:
-    module, inside = switch.thing, list(events(loop.body))
-    later = inside[inside.index(switch) :]
-    for event in inside:
-        if event.kind in (Kind.TRAIN, Kind.SET_MODE) and event.concerns(module):
-            if event.kind is not Kind.TRAIN or event not in later or not _hangs_on_outcome(event, switch):
-                return True
-        elif event.kind is Kind.TRAIN and event.thing is not None and module is not None:
-            if was_made_with(event.thing, module):
-                return True  # what holds it: a network together with its loss
-        elif may_switch_unseen(event, module):
-            return True
-    return False
-
-
-def _hangs_on_outcome(event: Event, switch: Event) -> bool:
-    """Whether an event behind a switch comes only where something is more or less than something: the best score."""
-    shared = [(around.step, around.arm) for around in switch.around]
-    return any(
-        isinstance(around.step, Branches) and (around.step, around.arm) not in shared and _is_ordering(around.step.node)
-        for around in event.around
-    )
-
-
-def _hangs_on_mode(event: Event) -> bool:
-    """Whether an event comes only in one mode of a module: ``if self.training: loss.backward()``."""
-    tests = (getattr(around.step.node, "test", None) for around in event.around if isinstance(around.step, Branches))
-    names = (item for test in tests if test is not None for item in subtree(test) if isinstance(item, cst.Attribute))
-    return any(name.attr.value == "training" for name in names)
-
-
-def _is_ordering(node: cst.CSTNode) -> bool:
-    test = node.test if isinstance(node, cst.If) else None
-    kinds = (cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
-    return isinstance(test, cst.Comparison) and isinstance(test.comparisons[0].operator, kinds)
 
 
 def is_made_within(run: Run, module: Thing) -> bool:
@@ -465,34 +388,3 @@ def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool |
         answers = {depends(way, *models) for way in ways}
         return True if True in answers else False if False in answers else None
     return matters
-
-
-def _left_paths(run: Run, module: Thing) -> Paths[_State]:
-    training = set(training_forwards(run))
-    training |= _beside(run, training)
-
-    def advance(state: _State, event: Event) -> _State:
-        if event.kind in _SWITCHES and event.thing is not None and covers(event.thing, module):
-            return (event, False) if event.kind is Kind.EVAL else (None, False)
-        if event.kind is Kind.FORWARD and event not in training and is_one(event.thing, module):
-            return (state[0], state[0] is not None)
-        return state
-
-    return Paths(run.steps, (None, False), advance, partial(makes_anew, thing=module))
-
-
-def _beside(run: Run, training: set[Event]) -> set[Event]:
-    """The forward passes that come right before those that train, on the same way: the loss may be made of both."""
-    found, waiting = set[Event](), list[Event]()
-    for event in run.events:
-        if event.kind in (*_COMPUTES, *_UPDATES):
-            waiting.clear()
-        elif event in training:
-            found.update(item for item in waiting if _way(item) == _way(event) and is_one(item.thing, event.thing))
-        elif event.kind is Kind.FORWARD and records_graph(event) is not False:
-            waiting.append(event)
-    return found
-
-
-def _way(event: Event) -> list[tuple[object, object]]:
-    return [(around.step, around.arm) for around in event.around]

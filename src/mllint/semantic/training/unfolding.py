@@ -27,6 +27,8 @@ from mllint.semantic.events.steps import (
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.decorators import Wrapped, wrapping_of
+from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
@@ -41,7 +43,10 @@ def unfold(frame: Frame) -> tuple[list[Step], bool]:
     """The steps of the body that a frame runs, and whether there was more of them than is followed."""
     unfolding = _Unfolding()
     body = frame.model.tree.module if frame.function is None else frame.function.node
-    return unfolding.body(body, frame, ()), unfolding.is_cut
+    steps = unfolding.body(body, frame, ())
+    if frame.function is not None and wrapping_of(frame.function) is not None:  # whoever calls it, by the decorator
+        steps.insert(0, Event(Kind.SET_MODE, frame.function.node, frame, None, None, False, ()))
+    return steps, unfolding.is_cut
 
 
 _Way = Callable[[tuple[Around, ...]], list[Step]]
@@ -53,6 +58,8 @@ class _Unfolding:
     def __init__(self) -> None:
         self.is_cut = False
         self._events = 0
+        self._wrapped: dict[Frame, Wrapped] = {}
+        """Which function the run of a decorator's wrapper calls, and how."""
 
     def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         suite: cst.CSTNode = node if isinstance(node, cst.Module) else node.body
@@ -103,9 +110,22 @@ class _Unfolding:
 
     def _with(self, node: cst.With, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         within = Within(node, frame)
-        steps = [step for item in node.items for step in self._expression(item.item, frame, around)]
+        steps: list[Step] = []
+        for item in node.items:
+            steps += [*self._expression(item.item, frame, around), *self._managing(item, "__enter__", frame, around)]
         within.body = self._suite(node.body.body, frame, (*around, Around(within)))
-        return [*steps, within] if within.body else steps
+        steps += [within] if within.body else []
+        left = (self._managing(item, "__exit__", frame, around) for item in reversed(node.items))
+        return [*steps, *(step for several in left for step in several)]
+
+    def _managing(self, item: cst.WithItem, word: str, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of what the project's class of a context does before, or behind, the body."""
+        value = frame.value(item.item)
+        method = own_method(value, word)
+        if method is None:
+            return []
+        call = frame.model.tree.standing_in(item, word, lambda: cst.Call(cst.Attribute(item.item, cst.Name(word))))
+        return self._helper(call, Function(method, value), frame, around)
 
     def _match(self, node: cst.Match, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         branches = Branches(node, frame)
@@ -197,8 +217,15 @@ class _Unfolding:
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _call(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        switches = [self._event(seen, call, frame, around) for seen in flow.read_handed(frame, call)]
         if flow.is_about_data(frame.model, call):
-            return []
+            return [*switches]
+        return [*switches, *self._called(call, frame, around)]
+
+    def _called(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        wrapped = self._wrapped.get(frame)
+        if wrapped is not None and getattr(call.func, "value", None) == wrapped.name:
+            return self._followed(wrapped.call, wrapped.called, wrapped.frame, around)
         seen = flow.read(frame, call)
         if seen is not None:
             closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
@@ -250,6 +277,20 @@ class _Unfolding:
         return self._helper(call, Function(constructor, made), frame, around)
 
     def _helper(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of a function of the project, and of what a decorator calls around it."""
+        wrapping = wrapping_of(called.definition)
+        if wrapping is None or (wrapping.wrapper is not None and frame.runs(wrapping.wrapper)):
+            return self._followed(call, called, frame, around)
+        if wrapping.wrapper is None:
+            unknown = [self._event(flow.Seen(Kind.SET_MODE), call, frame, around) for _ in range(2)]
+            return [unknown[0], *self._followed(call, called, frame, around), unknown[1]]
+        inner = Frame(wrapping.wrapper.model, wrapping.wrapper, frame, call)
+        helper = Helper(call, inner)
+        self._wrapped[inner] = Wrapped(wrapping.name, call, called, frame)
+        helper.body = self.body(wrapping.wrapper.node, inner, (*around, Around(helper)))
+        return [helper]
+
+    def _followed(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         function, instance_of = called.definition, _class_of(call, called, frame)
         is_followed = matters(function) or is_pass(called, frame.function)
         if not is_followed and (instance_of is None or not calls_what_matters(function, instance_of)):
@@ -258,7 +299,9 @@ class _Unfolding:
             return []
         if frame.depth >= _MAX_DEPTH or self._events > _MAX_EVENTS or not _can_be_followed(function):
             self.is_cut = self.is_cut or self._events > _MAX_EVENTS
-            return self._unknown(call, frame, around)
+            is_hidden = called.receiver is not None and not _can_be_followed(function) and may_switch([function])
+            hidden = [self._event(flow.Seen(Kind.SET_MODE), call, frame, around)] if is_hidden else []
+            return [*hidden, *self._unknown(call, frame, around)]
         receiver, outer = receiver_of(frame, call, called), function.scope.parent
         around_it = frame.run_of(outer) if outer is not None and outer.is_function else None
         inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)

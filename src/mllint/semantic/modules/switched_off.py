@@ -1,0 +1,109 @@
+"""Which parts of a module its constructor puts to evaluation mode, where they stay until the whole is put to training.
+
+``for part in self.modules(): if isinstance(part, nn.BatchNorm2d): part.eval()``, ``self.backbone.eval()``.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge.words import MODES
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.own_methods import constructing
+from mllint.semantic.values import functions_of
+from mllint.syntax.shape import called_on, constant, last_word, string_literal
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_ALL_PARTS = frozenset({"modules", "named_modules", "sublayers", "named_sublayers"})
+
+
+class Off(NamedTuple):
+    """What is in evaluation mode: layers whose names have one of these words in them, and attributes of a class."""
+
+    kinds: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+
+    def is_kind(self, name: str) -> bool:
+        """Whether layers of a qualified name are."""
+        last = name.rpartition(".")[2]
+        return any(kind in last for kind in self.kinds)
+
+
+def parts_off(definition: ClassInfo) -> Off:
+    """What the constructor of a class puts to evaluation mode of each of its instances."""
+    kinds: set[str] = set()
+    attributes: set[str] = set()
+    for info in definition.lineage:
+        for method in (info.methods[name] for name in constructing(info) if name in info.methods):
+            for node in subtree(method.node.body):
+                if isinstance(node, cst.For) and _runs_over_parts(node.iter, method):
+                    kinds.update(_kinds_switched(info.model, node))
+                elif isinstance(node, cst.Call):
+                    kinds.update(_kinds_by_function(node, method))
+                    attributes.update(_attribute_switched(node, method))
+    return Off(frozenset(kinds), frozenset(attributes))
+
+
+def _runs_over_parts(iterable: cst.BaseExpression, method: FunctionInfo) -> bool:
+    receiver = called_on(iterable)
+    is_own = receiver is not None and getattr(receiver, "value", None) == method.self_name
+    return is_own and isinstance(iterable, cst.Call) and last_word(iterable.func) in _ALL_PARTS
+
+
+def _attribute_switched(call: cst.Call, method: FunctionInfo) -> Iterator[str]:
+    """The attribute of ``self.backbone.eval()``."""
+    part = called_on(call) if _switches_off(call) else None
+    if isinstance(part, cst.Attribute) and getattr(part.value, "value", None) == method.self_name:
+        yield part.attr.value
+
+
+def _kinds_by_function(call: cst.Call, method: FunctionInfo) -> Iterator[str]:
+    """What ``self.apply(freeze)`` switches, by a function of the project."""
+    receiver = called_on(call)
+    if receiver is None or last_word(call.func) != "apply" or getattr(receiver, "value", None) != method.self_name:
+        return
+    for arg in call.args:
+        for given in functions_of(method.model.value(arg.value)):
+            yield from _kinds_switched(given.definition.model, given.definition.node)
+
+
+def _kinds_switched(model: "Model", holder: cst.For | cst.FunctionDef) -> Iterator[str]:
+    """The words in the names of the layers that a loop over parts switches, or a function that is given each."""
+    for node in subtree(holder.body):
+        if isinstance(node, cst.If) and any(_may_switch_off(model, item) for item in subtree(node.body)):
+            for item in subtree(node.test):
+                yield from _words_of_kinds(item)
+        elif isinstance(node, cst.Call) and isinstance(holder, cst.For):
+            for called in functions_of(model.value(node.func)):
+                yield from _kinds_switched(called.definition.model, called.definition.node)
+
+
+def _may_switch_off(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a call switches something to evaluation mode, or one of a function of the project does in its body."""
+    if not isinstance(node, cst.Call):
+        return False
+    inside = (item for called in functions_of(model.value(node.func)) for item in subtree(called.definition.node.body))
+    return _switches_off(node) or any(map(_switches_off, inside))
+
+
+def _words_of_kinds(node: cst.CSTNode) -> Iterator[str]:
+    """The classes of ``isinstance(part, (nn.BatchNorm1d, nn.Dropout))``, or the text that a name of one has."""
+    if isinstance(node, cst.Call) and last_word(node.func) == "isinstance" and len(node.args) == 2:
+        asked = node.args[1].value
+        classes = [item.value for item in asked.elements] if isinstance(asked, cst.Tuple) else [asked]
+        yield from (word.strip("_") for item in classes if (word := last_word(item)) is not None)
+    text = string_literal(node) if isinstance(node, cst.SimpleString) else None
+    if text:
+        yield text
+
+
+def _switches_off(node: cst.CSTNode) -> bool:
+    """Whether a call is ``part.eval()`` or ``part.train(False)``."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.func.attr.value not in MODES:
+        return False
+    given = [constant(arg.value) for arg in node.args]
+    return given == ([] if node.func.attr.value == "eval" else [False])

@@ -1,0 +1,104 @@
+"""Modules of the project that hold a network as ``from_pretrained`` gave it, and are trained as they were made.
+
+The module is in training mode, as all new ones are, but that network in it is in evaluation mode, and does not drop.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import networks
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.modules.library_modes import library_name, network_depends
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.own_methods import constructing
+from mllint.semantic.training.called_modules import module_called
+from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
+from mllint.semantic.training.runs import Run
+from mllint.semantic.training.training_modes import LOADED, UPDATES, is_updated_in, modes_before, training_forwards
+from mllint.semantic.values import Module
+from mllint.syntax.shape import targets_of
+from mllint.syntax.walk import names_in
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_ASIDE = frozenset({
+    "requires_grad", "requires_grad_", "no_grad", "inference_mode", "detach", "freeze", "train", "eval", "training",
+    "modules", "named_modules", "children", "named_children", "apply",
+})  # fmt: skip
+"""Words of a class that keeps a part of itself from being trained, knows of its mode, or changes its layers."""
+
+
+def may_hold_pretrained(definition: ClassInfo) -> bool:
+    """Whether ``from_pretrained`` is called in one of the files of a class."""
+    return any("from_pretrained" in info.model.calls_by_word for info in definition.lineage)
+
+
+def is_trained_with_part_as_loaded(run: Run, forward: Event) -> bool:
+    """Whether a forward pass trains a module of the project, and a network in it that nothing has switched since it was
+    loaded.
+    """
+    module, value = forward.thing, module_called(forward)
+    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not isinstance(value, Module):
+        return False
+    definition = value.definition
+    if (
+        definition is None
+        or "?" in value.wrappers
+        or forward not in training_forwards(run)
+        or switches_itself(definition)
+    ):
+        return False
+    if any(event.kind is Kind.FREEZE for event in run.events) or is_switched_by_maker(module):
+        return False
+    if any(_picks_parameters(event.frame.model) for event in run.events if event.kind in UPDATES):
+        return False
+    parts = [module.part(f".{name}") for name in _parts_as_loaded(definition)]
+    return any(
+        any(is_updated_in(loop, part) for loop in forward.loops)
+        and modes_before(run, part, forward, LOADED) <= {LOADED}
+        for part in parts
+    )
+
+
+def _picks_parameters(model: "Model") -> bool:
+    """Whether a function of a file may give an optimizer some parameters alone, by their names.
+
+    Those of two comprehensions with conditions are all of them: with and without weight decay.
+    """
+    calls = model.calls_by_word.get("named_parameters", ())
+    clauses = [clause for call in calls if (clause := model.tree.nearest(call, cst.CompFor, cst.For)) is not None]
+    homes = [id(model.enclosing_function(item)) for item in clauses if isinstance(item, cst.CompFor) and item.ifs]
+    return any(homes.count(home) == 1 for home in homes) or any(isinstance(item, cst.For) for item in clauses)
+
+
+def _parts_as_loaded(definition: ClassInfo) -> Iterator[str]:
+    """The attributes that the constructor of a class binds to such networks, which its ``forward`` calls to train."""
+    forward = definition.method("forward")
+    if forward is None or any(not _ASIDE.isdisjoint(names_in(info.node.body)) for info in definition.lineage):
+        return
+    called = {
+        call.func.attr.value
+        for call in forward.model.tree.calls_in(forward.node.body)
+        if isinstance(call.func, cst.Attribute) and getattr(call.func.value, "value", None) == forward.self_name
+    }
+    for info in definition.lineage:
+        for method in (info.methods[name] for name in constructing(info) if name in info.methods):
+            for call in info.model.tree.calls_in(method.node.body):
+                statement = info.model.tree.parent(call)
+                name = library_name(info.model.value(call.func))
+                if not isinstance(statement, cst.Assign) or not networks.is_made_as_loaded(name):
+                    continue
+                if network_depends(info.model, name, call, switched=True) is not True or _is_told_to_drop(call):
+                    continue
+                for target in targets_of(statement):
+                    if isinstance(target, cst.Attribute) and target.attr.value in called:
+                        yield target.attr.value
+
+
+def _is_told_to_drop(call: cst.Call) -> bool:
+    """Whether a call says how much is dropped, perhaps nothing, or gives settings that may."""
+    words = [arg.keyword.value for arg in call.args if arg.keyword is not None]
+    return any(arg.star for arg in call.args) or any("drop" in word or word == "config" for word in words)
