@@ -84,6 +84,7 @@ from mllint.knowledge.words import UPDATING
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.training.data_loops import is_named_as_module
 from mllint.semantic.training.left_in_evaluation import trained_in_evaluation_mode
 from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.pretrained_parts import is_trained_with_part_as_loaded, may_hold_pretrained
@@ -127,9 +128,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=UPDATING)
 def check_loaded(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward pass that trains a model as `from_pretrained` gave it, or one that holds such a model."""
-    if context.model.calls_by_word.keys().isdisjoint(UPDATING):
+    path = dotted_path(call.func)
+    if path is None or context.model.calls_by_word.keys().isdisjoint(UPDATING):
         return
-    called = context.value(call.func)
+    called = context.value(call.func) if is_named_as_module(context.model, path) else None
     if not isinstance(called, Module):
         return
     if "from_pretrained" in context.model.calls_by_word and context.model.runs.always(call, _is_trained_as_loaded):

@@ -177,14 +177,19 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
         return isinstance(callee, cst.Subscript) or (
             isinstance(callee, cst.Attribute) and _may_run_model(model, callee.attr.value)
         )
-    last = path.rpartition(".")[2]
-    if last == "forward" or may_name_module(last) or path in model.runs.used_as_modules:
+    if is_named_as_module(model, path):
         return True
-    value = model.value(callee)
+    last, value = path.rpartition(".")[2], model.value(callee)
     functions = functions_of(value)
     if functions:
         return any(matters(function.definition) or is_pass(function) for function in functions)
     return isinstance(value, Module) or _may_run_model(model, last)
+
+
+def is_named_as_module(model: "Model", path: str) -> bool:
+    """Whether what is called has the name of a module, or the file uses it as one elsewhere. Only a hint."""
+    last = path.rpartition(".")[2]
+    return last == "forward" or may_name_module(last) or path in model.runs.used_as_modules
 
 
 def may_be_event_of_module(model: "Model", call: cst.Call) -> bool:
