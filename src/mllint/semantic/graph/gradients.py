@@ -292,13 +292,18 @@ class Gradients:
         """Whether a statement in this very body switches gradients off, or to something that is not known.
 
         ``set_grad_enabled(False)``, or ``no_grad().__enter__()``; in a function also the call of another one of the
-        file with such a statement. What a file calls at its outside may do so at its very end.
+        file with such a statement. What a file calls at its outside may do so at its very end. What a stack of contexts
+        enters, ``stack.enter_context(no_grad())``, it leaves again.
         """
-        return id(holder) in self._switching or (
-            isinstance(holder, cst.FunctionDef)
-            and any(
-                isinstance(function, cst.FunctionDef) and self._is_called_in(function, holder)
-                for function in self._switching.values()
+        return (
+            id(holder) in self._stacking
+            or id(holder) in self._switching
+            or (
+                isinstance(holder, cst.FunctionDef)
+                and any(
+                    isinstance(function, cst.FunctionDef) and self._is_called_in(function, holder)
+                    for function in self._switching.values()
+                )
             )
         )
 
@@ -324,6 +329,14 @@ class Gradients:
                 if is_statement and self._context(entered) in ("off", "unknown"):
                     found[id(self._holder_of(call))] = self._holder_of(call)
         return found
+
+    @cached_property
+    def _stacking(self) -> frozenset[int]:
+        """The ids of the bodies in which a stack enters such a context."""
+        calls = (call for call in self.model.calls_by_word.get("enter_context", ()) if call.args)
+        return frozenset(
+            id(self._holder_of(call)) for call in calls if self._context(call.args[0].value) in ("off", "unknown")
+        )
 
 
 def _under_bases(owner: ClassInfo, method: str) -> Iterator[bool | None]:
