@@ -120,17 +120,16 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
-from mllint.semantic.checkpoints.contents import Absent, Record
 from mllint.semantic.checkpoints.given_back import is_given_back
 from mllint.semantic.checkpoints.handling import is_unreached
 from mllint.semantic.checkpoints.loads import Load, is_optimizer_of_paddle, load_of
 from mllint.semantic.checkpoints.misread import misread
-from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix, problem_of
+from mllint.semantic.checkpoints.problems import Problem, one_sided_prefix, problem_of, state_instead
 from mllint.semantic.checkpoints.saved_twice import saved_twice
 from mllint.semantic.checkpoints.wording import words, words_of_saved_twice
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.values import Module, StateDict
-from mllint.syntax.shape import string_literal, subscript_index
+from mllint.syntax.shape import subscript_index
 
 rule = Rule(
     code="ML422",
@@ -200,18 +199,14 @@ def _under_name(written: cst.Name, method: str) -> NodeFix:
 
 def _fix(load: Load, problem: Problem) -> NodeFix | None:
     edits: tuple[NodeEdit, ...] = ()
-    content = problem.content
     if problem.kind in ("nested", "found") and len(problem.names) == 1:
         edits = append_trailer(load.given, f'["{problem.names[0]}"]')
         return NodeFix(f"load the entry `{problem.names[0]}`", edits, Applicability.UNSAFE)
     if problem.kind == "partial":
         return NodeFix(f"load `{problem.names[0]}`", (replace(load.given, problem.names[0]),), Applicability.UNSAFE)
-    if problem.kind == "absent" and isinstance(content, Absent) and isinstance(content.holder, Record):
-        is_of_file = problem.saved is not None and problem.saved.path is not None
-        states = entries_for(load, content.holder) if is_of_file else ()
-        index = subscript_index(load.given) if isinstance(load.given, cst.Subscript) else None
-        if len(states) == 1 and index is not None and string_literal(index) == content.key:
-            return NodeFix(f"read `{states[0]}`", (replace(index, f'"{states[0]}"'),), Applicability.UNSAFE)
+    index = subscript_index(load.given) if isinstance(load.given, cst.Subscript) else None
+    if index is not None and (state := state_instead(load, problem)) is not None:
+        return NodeFix(f"read `{state}`", (replace(index, f'"{state}"'),), Applicability.UNSAFE)
     if problem.kind == "keys" and (prefix := one_sided_prefix(load, problem)) is not None and not prefix[1]:
         assert isinstance(load.value, Module)
         if len(load.value.wrappers) == 1:

@@ -92,9 +92,8 @@ others from then on. There is none where the class has a `train` of its own that
 - [paddle.nn.Layer](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/Layer_en.html)
 """
 
-import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 
@@ -103,12 +102,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
-from mllint.semantic.training.evaluation import (
-    evaluated_module,
-    evaluates_in_training_mode,
-    has_own_train,
-    trains_too,
-)
+from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, lacks_switch, trains_too
 from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded, may_train
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
@@ -129,8 +123,8 @@ _TRACED = "the model is traced in training mode: what is saved stays in it, `eva
 _HELP_LOADED = "call `eval()` of the model when its weights are loaded"
 _HELP = "call `eval()` of the model before it, and `train()` before the training goes on"
 _HELP_TRAINED = "call `eval()` of the model before this loop, and `train()` before the training goes on"
-
-_HELP_OWN_TRAIN = "the `train` of the class is no switch: give it another name, and call `eval()` before this loop"
+_Fix = Callable[[], NodeFix | None] | None
+_HELP_OWN_TRAIN = "the `train` of the class is no switch: give it another name, and then call `eval()`"
 
 rule = Rule(
     code="ML310",
@@ -148,11 +142,8 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     if not may_evaluate(context.model, loop):
         return
     if evaluates_in_training_mode(context.model, loop):
-        if has_own_train(context.model, loop):
-            yield Finding(loop, help=_HELP_OWN_TRAIN)
-            return
-        help_ = _HELP_TRAINED if _is_in_training(loop, context) else None
-        yield Finding(loop, help=help_, fix=lambda: _fix(loop, context))
+        help_ = _HELP_TRAINED if _is_in_training(loop, context) else rule.help
+        yield from _of([loop], help_, context, lambda: _fix(loop, context))
     elif (switch := switch_for_evaluation(context.model, loop)) and not any(map(_MEANS_IT, context.comments(switch))):
         yield Finding(switch, "this puts the model to training mode for an evaluation", _HELP_SWITCH)
 
@@ -162,39 +153,33 @@ def check_block(block: cst.With | cst.FunctionDef, context: Context) -> Iterator
     """Report the forward passes of all the data at once, in a block or a function without gradients."""
     if not switches_gradients_off(block):
         return
-    for call in single_evaluations(context.model, block):
-        yield Finding(call, help=_HELP)
-    for call in inferences_elsewhere_loaded(context.model, block.body):
-        yield Finding(call, help=_HELP_LOADED)
+    yield from _of(single_evaluations(context.model, block), _HELP, context)
+    yield from _of(inferences_elsewhere_loaded(context.model, block.body), _HELP_LOADED, context)
 
 
 @rule.on(cst.FunctionDef)
 def check_evaluation(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report those in a function that is called an evaluation."""
-    for call in evaluations_with_graph(context.model, function):
-        yield Finding(call, help=_HELP)
+    yield from _of(evaluations_with_graph(context.model, function), _HELP, context)
 
 
 @rule.on_method(*LOADS)
 def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the first call of a module that is only loaded and used."""
-    for call in inferences(context.model, load):
-        yield Finding(call, help=_HELP_LOADED)
+    yield from _of(inferences(context.model, load), _HELP_LOADED, context)
 
 
 @rule.on(cst.Module, mentions=("next", "backward", "minimize"))
 def check_with_graph(file: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the forward passes of test data that record a graph: of a batch amid a training, or of all behind it."""
-    model = context.model
-    for call in itertools.chain(evaluations_of_drawn_batches(model), evaluations_behind_training(model)):
-        yield Finding(call, help=_HELP)
+    yield from _of(evaluations_of_drawn_batches(context.model), _HELP, context)
+    yield from _of(evaluations_behind_training(context.model), _HELP, context)
 
 
 @rule.on(cst.Module, mentions=PRETRAINED)
 def check_ready_made(file: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the first call of a model that is pretrained."""
-    for call in inferences_ready_made(context.model):
-        yield Finding(call, help=_HELP_LOADED)
+    yield from _of(inferences_ready_made(context.model), _HELP_LOADED, context)
 
 
 @rule.on_call("torch.jit.trace")
@@ -202,6 +187,15 @@ def check_traced(trace: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the trace of a model that is saved."""
     if is_traced_in_training_mode(context.model, trace):
         yield Finding(trace, _TRACED, "call `eval()` of the model before it is traced")
+
+
+def _of(places: Iterable[cst.For | cst.Call], help_: str, context: Context, fix: _Fix = None) -> Iterator[Finding]:
+    """The findings at some places; who cannot switch the model as it is gets another advice, and no fix."""
+    for place in places:
+        if lacks_switch(context.model, place):
+            yield Finding(place, help=_HELP_OWN_TRAIN)
+        else:
+            yield Finding(place, help=help_, fix=fix)
 
 
 def _is_in_training(loop: cst.For, context: Context) -> bool:

@@ -84,6 +84,7 @@ from mllint.knowledge.words import UPDATING
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.kinds import may_have_mode
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.modules.switched_off import switches_off
 from mllint.semantic.training.data_loops import is_named_as_module
 from mllint.semantic.training.left_in_evaluation import trained_in_evaluation_mode
 from mllint.semantic.training.nearby import is_switched_back
@@ -91,7 +92,7 @@ from mllint.semantic.training.pretrained_parts import is_trained_with_part_as_lo
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.syntax.shape import dotted_path
 
 _AS_LOADED = "the model is trained in evaluation mode, in which `from_pretrained` leaves it"
 _PART_AS_LOADED = "a part of the model is trained in evaluation mode, as `from_pretrained` leaves it"
@@ -110,9 +111,8 @@ rule = Rule(
 @rule.on_method("eval", "train")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that switches to evaluation mode."""
-    given = [constant(arg.value) is False for arg in call.args]
-    if given != ([True] if last_word(call.func) == "train" else []):
-        return  # only `train(False)` and `eval()` are switches to it
+    if not switches_off(call):
+        return
     assert isinstance(call.func, cst.Attribute)
     if is_switched_back(context.model, call) or not may_have_mode(context.value(call.func.value)):
         return

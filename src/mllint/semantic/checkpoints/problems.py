@@ -27,7 +27,7 @@ from mllint.semantic.checkpoints.two_forms import entries_loaded
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
 from mllint.semantic.modules.module_keys import ANYTHING
 from mllint.semantic.values import ClassObject, Instance, Module, Object, is_object
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -253,6 +253,17 @@ def entries_for(load: Load, record: Record) -> tuple[str, ...]:
         if isinstance(item, (State, Whole)) and owned_by == kind and not is_own:
             found.append(key)
     return tuple(found)
+
+
+def state_instead(load: Load, problem: Problem) -> str | None:
+    """The entry of a known file that is to be read in place of one that it does not have: the only state in it."""
+    content, given = problem.content, load.given
+    if problem.kind != "absent" or not isinstance(content, Absent) or not isinstance(content.holder, Record):
+        return None
+    if problem.saved is None or problem.saved.path is None or not isinstance(given, cst.Subscript):
+        return None
+    states = entries_for(load, content.holder)
+    return states[0] if len(states) == 1 and string_literal(subscript_index(given)) == content.key else None
 
 
 def _saves_receiver(load: Load, content: Record) -> bool:

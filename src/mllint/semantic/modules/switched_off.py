@@ -56,7 +56,7 @@ def _runs_over_parts(iterable: cst.BaseExpression, method: FunctionInfo) -> bool
 
 def _attribute_switched(call: cst.Call, method: FunctionInfo) -> Iterator[str]:
     """The attribute of ``self.backbone.eval()``."""
-    part = called_on(call) if _switches_off(call) else None
+    part = called_on(call) if switches_off(call) else None
     if isinstance(part, cst.Attribute) and getattr(part.value, "value", None) == method.self_name:
         yield part.attr.value
 
@@ -87,7 +87,7 @@ def _may_switch_off(model: "Model", node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call):
         return False
     inside = (item for called in functions_of(model.value(node.func)) for item in subtree(called.definition.node.body))
-    return _switches_off(node) or any(map(_switches_off, inside))
+    return switches_off(node) or any(map(switches_off, inside))
 
 
 def _words_of_kinds(node: cst.CSTNode) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _words_of_kinds(node: cst.CSTNode) -> Iterator[str]:
         yield text
 
 
-def _switches_off(node: cst.CSTNode) -> bool:
+def switches_off(node: cst.CSTNode) -> bool:
     """Whether a call is ``part.eval()`` or ``part.train(False)``."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.func.attr.value not in MODES:
         return False

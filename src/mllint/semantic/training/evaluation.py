@@ -31,7 +31,7 @@ from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.loaded_weights import load_before
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import (
-    is_switch,
+    has_own_train,
     is_switched_by_maker,
     puts_itself_to_evaluation,
     switches_itself,
@@ -453,28 +453,24 @@ def _is_over_data_behind_training(found: DataRound, forward: Event) -> bool:
     return not is_listed and records_graph(forward) is False and is_behind_training(found.found.run, forward)
 
 
+def _evaluated(model: "Model", node: cst.For) -> Iterator[tuple[Frame, Event]]:
+    """The forward passes in a loop that are left in training mode, and the run of the loop."""
+    for item in rounds_of(model.runs.loops_at(node)):
+        for forward in _left_in_training(item, _asking_for_mode(item)):
+            yield item.found.loop.frame, forward
+
+
 def evaluated_module(model: "Model", node: cst.For) -> str | None:
     """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
-    written = {
-        written_module(forward, item.found.loop.frame)
-        for item in rounds_of(model.runs.loops_at(node))
-        for forward in _left_in_training(item, _asking_for_mode(item))
-    }
+    written = {written_module(forward, frame) for frame, forward in _evaluated(model, node)}
     return written.pop() if len(written) == 1 else None
 
 
-def has_own_train(model: "Model", node: cst.For) -> bool:
-    """Whether the class of what a loop evaluates has a ``train`` that is no switch, as which PyTorch's ``eval()`` calls
-    it, and with which Paddle's cannot be undone.
-    """
-    values = (
-        module_called(forward)
-        for item in rounds_of(model.runs.loops_at(node))
-        for forward in _left_in_training(item, _asking_for_mode(item))
-    )
-    classes = (value.definition for value in values if isinstance(value, Module) and value.definition is not None)
-    methods = (definition.method("train") for definition in classes)
-    return any(method is not None and not is_switch(method) for method in methods)
+def lacks_switch(model: "Model", node: cst.For | cst.Call) -> bool:
+    """Whether what a loop or a call evaluates has a ``train`` of its own in the place of the switch."""
+    if isinstance(node, cst.Call):
+        return has_own_train(model.value(node.func))
+    return any(has_own_train(module_called(forward)) for _, forward in _evaluated(model, node))
 
 
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------

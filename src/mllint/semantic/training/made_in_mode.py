@@ -52,7 +52,17 @@ def _may_put_off(call: cst.Call, method: FunctionInfo) -> bool:
     return isinstance(called, Function) and may_switch([called.definition])
 
 
-def is_switch(train: FunctionInfo) -> bool:
+def has_own_train(value: Value | None) -> bool:
+    """Whether the class of a module, or of one of whose methods it is, has a ``train`` that is no switch: PyTorch's
+    ``eval()`` calls it as one, and Paddle's cannot be undone.
+    """
+    module = value.receiver if isinstance(value, Function) else value
+    definition = module.definition if isinstance(module, Module) else None
+    train = None if definition is None else definition.method("train")
+    return train is not None and not _is_switch(train)
+
+
+def _is_switch(train: FunctionInfo) -> bool:
     """Whether a ``train`` of a class may be called as that of a module: with the mode alone in PyTorch, where
     ``eval()`` does it, with nothing in Paddle.
     """
