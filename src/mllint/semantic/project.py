@@ -37,6 +37,10 @@ BARE_SHARE = 0.27
 """How many times as many they may have in files of which nothing else is kept: about 170 bytes of memory each."""
 MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
+SPARE = 0.95
+"""How much of what may be kept is left once something has to go: so it is looked for once for several files."""
+FILES_BETWEEN = 8
+"""After how many files it is looked for what has been derived again of the models that are not kept."""
 
 
 class _Kept(msgspec.Struct):
@@ -66,6 +70,7 @@ class Project:
         self._asked: Counter[Path] = Counter()
         """How often other files have asked for each."""
         self._left: WeakSet[Model] = WeakSet()
+        self._since_let_go = 0
         self._trees: OrderedDict[Path, tuple[Source, Tree]] = OrderedDict()
         self._kept_in_trees = 0
         self._written: dict[tuple[Path, bytes], bool] = {}
@@ -199,9 +204,12 @@ class Project:
 
     def keep(self, model: "Model") -> None:
         """Remember the model of a file that is about to be checked, for the files that import it."""
-        for left in list(self._left):
-            left.forget()
-            left.let_go()
+        self._since_let_go += 1
+        if self._since_let_go >= FILES_BETWEEN:
+            self._since_let_go = 0
+            for left in list(self._left):
+                left.forget()
+                left.let_go()
         path = self.disk.real(model.source.path)
         try:
             data = model.source.encode(model.source.text)
@@ -238,10 +246,14 @@ class Project:
 
     def _shrink(self, limit: int) -> None:
         """Keep the models of no more than so many nodes, but for the last one."""
-        while self._kept > limit and len(self._models) > 1:
-            # Whom others have asked for they will ask for again: of those asked as seldom, the oldest goes.
-            others = islice(self._models.values(), len(self._models) - 1)
-            left = self._models.pop(min(others, key=attrgetter("asked")).path).model
+        if self._kept <= limit:
+            return
+        # Whom others have asked for they will ask for again: of those asked as seldom, the oldest goes.
+        others = sorted(islice(self._models.values(), len(self._models) - 1), key=attrgetter("asked"))
+        for item in others:
+            if self._kept <= limit * SPARE:
+                break
+            left = self._models.pop(item.path).model
             self._kept -= _size(left)
             if left is not None:
                 left.forget()
