@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.writes import is_basic_index
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
-from mllint.syntax.shape import argument, dotted_path, subscript_index
+from mllint.syntax.shape import argument, dotted_path, integer_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -29,6 +29,7 @@ _INDEXES = frozenset({
     "randperm", "arange", "nonzero", "argwhere", "flatnonzero", "permutation", "triu_indices", "tril_indices",
     "LongTensor", "argsort", "unique",
 })  # fmt: skip
+_FINDING = frozenset({"argmax", "argmin"})
 _BOOLEANS = frozenset({"torch.bool", "paddle.bool", "numpy.bool_", "numpy.bool", "builtins.bool"})
 _COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
 # Through these a write goes on to what they are taken of.
@@ -82,11 +83,11 @@ def is_advanced(model: "Model", node: cst.Subscript, is_tensor: bool = False) ->
         return False
     base = model.value(node.value)
     only = subscript_index(node)
-    if base is None and only is not None and isinstance(model.value(only), Tensor) and is_mask(model, only):
+    is_unknown = isinstance(base, (Output, type(None)))
+    if is_unknown and only is not None and isinstance(model.value(only), Tensor) and is_mask(model, only):
         return True  # nothing but a tensor is asked with a tensor of Booleans
-    if is_tensor and isinstance(base, (Output, type(None))):
-        index = subscript_index(node)
-        return index is not None and (_compares(model, index, node.value) or _copies(model, index))
+    if is_tensor and is_unknown:
+        return only is not None and (_compares(model, only, node.value) or _copies(model, only))
     if not (isinstance(base, (Tensor, Array)) or (isinstance(base, Batch) and not base.opaque)):
         return False
     if isinstance(base, Tensor) and base.or_number:
@@ -130,7 +131,7 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
     """Whether an index is surely none of number, slice, ``None``, ``...`` and 0-d tensor of a number."""
     if isinstance(index, cst.List):
         return all(isinstance(element, cst.Element) for element in index.elements)
-    if is_mask(model, index) or _is_called(model, index, _INDEXES):
+    if is_mask(model, index) or _is_called(model, index, _INDEXES) or _is_found_along_dimension(model, index):
         return True
     if isinstance(index, cst.Subscript) and len(index.slice) == 1 and isinstance(index.slice[0].slice, cst.Slice):
         return _copies(model, index.value)  # some of several indexes: `torch.randperm(n)[:k]`
@@ -149,6 +150,16 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
     if isinstance(value, Repeated):
         return value.kind in ("list", "range") and isinstance(value.item, Number) and _is_list(model, index)
     return False
+
+
+def _is_found_along_dimension(model: "Model", node: cst.BaseExpression) -> bool:
+    """``x.argmax(dim=1)``: one index for each of what lies along the other dimensions, of which there are some."""
+    if not isinstance(node, cst.Call) or not _is_called(model, node, _FINDING):
+        return False
+    position = 1 if isinstance(model.value(node.func), Symbol) else 0
+    given = argument(node, position, "dim") or argument(node, None, "axis")
+    along = None if given is None else integer_literal(given.value)
+    return along is not None and along not in (0, -1)
 
 
 def _is_part_of_indexes(model: "Model", node: cst.BaseExpression) -> bool:
