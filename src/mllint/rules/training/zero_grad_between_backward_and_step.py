@@ -60,6 +60,7 @@ two change places. No fix is offered elsewhere.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import libcst as cst
 
@@ -84,11 +85,13 @@ rule = Rule(
 @rule.on_method("zero_grad", "clear_grad", "clear_gradients")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that clears the gradients."""
-    step = clears_before_step(context.model, call)
-    if step is not None:
+    for place, step in clears_before_step(context.model, call):
+        if place is not call:
+            yield Finding(place)
+            continue
         around = word_before(context.model, call), word_behind(context.model, call)
         help_text = "call `step()` after `backward()`" if around == (None, "step") else None
-        yield Finding(call, help=help_text, fix=lambda: _fix(call, step, context))
+        yield Finding(call, help=help_text, fix=partial(_fix, call, step, context))
 
 
 @rule.on_method("step")

@@ -186,6 +186,13 @@ class Runs:
         here = None if node is None else self.model.enclosing_function(node)
         return node if here is not None and function.is_same_as(self.model.function_info(here)) else None
 
+    def call_here(self, frame: Frame) -> cst.CSTNode | None:
+        """The call of this file that runs the function of a frame; ``None`` where none does, or that of another file."""
+        caller = frame.caller
+        if caller is None or frame.call is None or caller.model is not self.model:
+            return None
+        return frame.call
+
     def _run_of(self, root: Root) -> Run:
         """The run that begins with a body; of an object of a class of this file, this file keeps it."""
         if root.instance_of is None:

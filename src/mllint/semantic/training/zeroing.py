@@ -413,18 +413,26 @@ _State = Event | str | None
 """What the optimizer's gradients are: nothing in particular, full, or cleared by an event before a step used them."""
 
 
-def clears_before_step(model: "Model", call: cst.Call) -> cst.CSTNode | None:
-    """The step that a call of ``zero_grad`` leaves without gradients, though they had been computed for it."""
+def clears_before_step(model: "Model", call: cst.Call) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
+    """Where a call of ``zero_grad`` leaves a step without gradients, though they had been computed for it, and the step.
+
+    That is the call itself; or, where only some of those do that call the function in which it stands, their calls.
+    """
     behind = word_behind(model, call)
     if behind == "backward" or (behind is None and word_before(model, call) == "step"):
-        return None
-    found: cst.CSTNode | None = None
+        return
+    starved: dict[int, tuple[cst.CSTNode, list[cst.CSTNode | None]]] = {}
     for occurrence in model.runs.each(call, accelerated=True):
         step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
-        if step is None:
-            return None
-        found = step.node
-    return found
+        place = model.runs.call_here(occurrence.event.frame)
+        if step is None and place is None:
+            return
+        place = place or call
+        starved.setdefault(id(place), (place, []))[1].append(None if step is None else step.node)
+    whole = (call, [step for _, steps in starved.values() for step in steps])
+    for place, steps in [whole] if None not in whole[1] else starved.values():
+        if steps and steps[-1] is not None and None not in steps:
+            yield place, steps[-1]
 
 
 def _starved_step(run: Run, zero: Event) -> Event | None:
