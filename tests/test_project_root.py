@@ -57,6 +57,17 @@ def test_no_mark_cuts_a_package(folder: Path) -> None:
     assert project_root(folder / "package/inner/net.py") == folder
 
 
+def test_a_checkout_that_is_said_to_be_a_package(folder: Path) -> None:
+    _files(folder, "other/train.py", "net/__init__.py", "net/requirements.txt", "net/part/__init__.py", "net/part/a.py")
+    assert project_root(folder / "net/part/a.py") == folder / "net"
+    # A package that is shipped with its licence is imported from outside.
+    _files(folder, "lib/__init__.py", "lib/LICENSE", "lib/a.py")
+    assert project_root(folder / "lib/a.py") == folder
+    # What lies in a project of its own belongs to that.
+    _files(folder, "LICENSE")
+    assert project_root(folder / "net/part/a.py") == folder
+
+
 def test_without_any_mark(folder: Path) -> None:
     _files(folder, "train.py", "utils/tools.py", "package/__init__.py", "package/net.py")
     assert project_root(folder / "train.py") == folder

@@ -12,7 +12,9 @@ _BUILD = ("setup.py", "setup.cfg")
 
 A package inside another one may have a build file of its own, which compiles an extension; it is no project.
 """
-_FAIR = (*(f"LICENSE{ending}" for ending in ("", ".txt", ".md")), "requirements.txt", "environment.yml", ".gitignore")
+_OF_CHECKOUT = ("requirements.txt", "environment.yml", ".gitignore")
+"""What a package has no use for: beside them ``__init__.py`` is only left over."""
+_FAIR = (*(f"LICENSE{ending}" for ending in ("", ".txt", ".md")), *_OF_CHECKOUT)
 _PACKAGE = ("__init__.py",)
 _README = ("README.md", "README.rst", "README.txt", "README")
 """What a root has, but also a folder inside a project may have: asked for only close to the file."""
@@ -30,8 +32,8 @@ def project_root(path: Path) -> Path:
 
     Code that was unpacked or copied often has no `.git` and no build file. Then the nearest folder with a licence or a
     list of requirements counts, else the nearest with a README; without either the folder above the topmost package,
-    or the one whose scripts import from the folder. None of them cuts a package in two, and none is a home folder or
-    what holds those.
+    or the one whose scripts import from the folder. None of them cuts a package in two, unless its topmost folder has
+    what only a checkout has; and none is a home folder or what holds those.
     """
     return _root_of(path.resolve().parent)
 
@@ -64,6 +66,9 @@ def _root_of(folder: Path) -> Path:
         if _has(candidate, _STRONG) or (_has(candidate, _BUILD) and not _is_inner_package(candidate)):
             return candidate
     outside = _above_packages(folder)
+    top = folders[folders.index(outside) - 1] if folder != outside else folder
+    if _has(top, _PACKAGE) and _has(top, _OF_CHECKOUT) and not _has(outside, _FAIR):
+        return top
     for markers in (_FAIR, _README):
         for candidate in _close(folder, outside):
             if _has(candidate, markers):
