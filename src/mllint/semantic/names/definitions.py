@@ -406,8 +406,7 @@ class ClassInfo:
     def _assigned(self, name: str) -> Value | None:
         result: Value | None = None
         seen = False
-        values = (binding.scope.model.binding_value(binding) for binding in self.lasting(name))
-        for found in chain(values, self._registrations(name)):
+        for found in chain(map(self._bound, self.lasting(name)), self._registrations(name)):
             if isinstance(found, Nothing):
                 continue
             value = self._declared_tensor(name) if found is None else found
@@ -416,6 +415,19 @@ class ClassInfo:
             if result is None:
                 return None
         return result
+
+    def _bound(self, binding: Binding) -> Value | None:
+        """What an assignment binds in an object of this class: ``self.net = self.build()`` of a class above calls the
+        method of this one.
+        """
+        made, node = binding.value, binding.scope.node
+        if made.__class__ is cst.Call and made.func.__class__ is cst.Attribute and node.__class__ is cst.FunctionDef:
+            above = binding.scope.model.function_info(node)
+            if dotted_path(made.func.value) == above.self_name and above.owner not in (self, None):
+                method = self.method(made.func.attr.value)
+                if method is not None and method is not above.owner.method(method.name):
+                    return None if binding.path or method.is_property else method.model.returned(method)
+        return binding.scope.model.binding_value(binding)
 
     def _declared_tensor(self, name: str) -> Tensor | None:
         """What ``name: torch.Tensor`` in the class body says of an attribute of which an assignment says nothing."""

@@ -81,7 +81,7 @@ def _is_cleared_too_early(zero: Event) -> bool:
     """Whether gradients are cleared that a step behind the clip was to use: the clip is where it belongs (ML302)."""
     if zero.kind is not Kind.ZERO or not isinstance(zero.node, cst.Call):
         return False
-    return clears_before_step(zero.frame.model, zero.node) is not None
+    return next(clears_before_step(zero.frame.model, zero.node), None) is not None
 
 
 def _only_evaluates(inside: list[Event]) -> bool:

@@ -41,7 +41,7 @@ def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
         if step is None:
             return None
         found = step
-    return None if found is None or clears_before_step(model, call) is not None else found
+    return None if found is None or next(clears_before_step(model, call), None) else found
 
 
 def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
