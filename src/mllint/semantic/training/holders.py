@@ -1,17 +1,24 @@
 """Objects that were given an optimizer or a module before: what their methods do to it cannot be told."""
 
+from typing import TYPE_CHECKING
+
 import libcst as cst
 
+from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.makers import is_accelerator, makers_of
 from mllint.semantic.events.participants import value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.expressions.arguments import is_passed_around
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Symbol
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import called_on, dotted_path, fingerprint
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 
 def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
@@ -22,6 +29,42 @@ def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
         item is not None and not is_accelerator(item) and (was_made_with(item, held) or _met(item, held, run))
         for item in event.touched
     )
+
+
+def is_given(event: Event, step: Event) -> bool:
+    """Whether something unknown is given what an optimizer's step is called on, or the object that holds that.
+
+    What `self.optimizer` was given when the object was made is known by that name; who gets `self` gets it, too.
+    """
+    if event.concerns(step.thing):
+        return True
+    optimizer = called_on(step.node) if isinstance(step.node, cst.Call) else None
+    own = None if optimizer is None else Frame(step.frame.model, step.frame.function).thing(optimizer)
+    return own is not None and any(isinstance(root, ClassInfo) for root in own.roots) and event.concerns(own)
+
+
+def is_cleared_by_handler(model: "Model", step: cst.Call) -> bool:
+    """Whether a function of the file that somebody is given clears the gradients for a step: he may call it any time.
+
+    A lambda, one whose name is used as a value, or one below a decorator: ``@bus.on("round begins")``.
+    """
+    optimizer = called_on(step)
+    name = None if optimizer is None else fingerprint(optimizer)
+    for word in CLEARING:
+        for call in model.calls_by_word.get(word, ()):
+            cleared = called_on(call)
+            function = model.tree.nearest(call, cst.FunctionDef, cst.Lambda)
+            if cleared is None or function is None or fingerprint(cleared) != name:
+                continue
+            is_given = isinstance(function, cst.Lambda) or _is_handed_on(model, function)
+            if is_given and not model.tree.is_inside(step, function):
+                return True
+    return False
+
+
+def _is_handed_on(model: "Model", function: cst.FunctionDef) -> bool:
+    info = model.function_info(function)
+    return is_passed_around(model, info) or (bool(function.decorators) and not info.is_transparent)
 
 
 def _is_of_known_class(event: Event) -> bool:

@@ -20,7 +20,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
-from mllint.semantic.training.holders import may_act_on, was_made_with
+from mllint.semantic.training.holders import is_cleared_by_handler, is_given, may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.own_steps import keeps_gradients
 from mllint.semantic.training.paths import Paths
@@ -84,7 +84,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
     """
     if _may_repeat_closure(model, step) and model.runs.always(step, _adds_up_in_closure):
         return "not in closure"
-    if steps_no_optimizer(model, step) or clears_beside(model, step):
+    if steps_no_optimizer(model, step) or clears_beside(model, step) or is_cleared_by_handler(model, step):
         return None
     alone: list[Occurrence] = []
     found: set[Clearing] = set()
@@ -346,7 +346,7 @@ def may_clear(event: Event, step: Event) -> bool:
     """Whether an event may clear the gradients that an optimizer steps with."""
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
-        return (event.concerns(optimizer) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
+        return (is_given(event, step) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
     if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
         return False
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
