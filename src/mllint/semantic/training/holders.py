@@ -56,7 +56,7 @@ def is_cleared_by_handler(model: "Model", step: cst.Call) -> bool:
             function = model.tree.nearest(call, cst.FunctionDef, cst.Lambda)
             if cleared is None or function is None or fingerprint(cleared) != name:
                 continue
-            is_given = isinstance(function, cst.Lambda) or _is_handed_on(model, function)
+            is_given = not isinstance(function, cst.FunctionDef) or _is_handed_on(model, function)
             if is_given and not model.tree.is_inside(step, function):
                 return True
     return False

@@ -187,7 +187,7 @@ class Runs:
         return node if here is not None and function.is_same_as(self.model.function_info(here)) else None
 
     def call_here(self, frame: Frame) -> cst.CSTNode | None:
-        """The call of this file that runs the function of a frame; ``None`` where none does, or that of another file."""
+        """The call of this file that runs the function of a frame; ``None`` where none of this file does."""
         caller = frame.caller
         if caller is None or frame.call is None or caller.model is not self.model:
             return None

@@ -414,7 +414,7 @@ _State = Event | str | None
 
 
 def clears_before_step(model: "Model", call: cst.Call) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Where a call of ``zero_grad`` leaves a step without gradients, though they had been computed for it, and the step.
+    """Where a call of ``zero_grad`` leaves a step without gradients that had been computed for it, and the step.
 
     That is the call itself; or, where only some of those do that call the function in which it stands, their calls.
     """
