@@ -213,3 +213,13 @@ def test_paddle_parameters_hold_the_running_statistics(paddle: Any) -> None:
     asking = [name for name, parameter in layer.named_parameters() if not parameter.stop_gradient]
     assert trained == ["weight", "bias"]
     assert asking == ["weight", "bias", "_mean", "_variance"]
+
+
+def test_torch_parameter_does_not_take_over_the_flag_of_its_tensor(torch: Any) -> None:
+    parameter = torch.nn.Parameter(torch.zeros(3, requires_grad=False))
+    assert parameter.requires_grad
+    optimizer = torch.optim.SGD([parameter], lr=0.1)
+    parameter.sum().backward()
+    optimizer.step()
+    assert parameter.tolist() != [0.0, 0.0, 0.0]
+    assert not torch.nn.Parameter(torch.zeros(3), requires_grad=False).requires_grad

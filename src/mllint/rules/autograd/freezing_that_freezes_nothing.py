@@ -2,13 +2,14 @@
 
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
 `layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
-`named_parameters()`.
+`named_parameters()`, or on the tensor that a parameter is made of: `Parameter(torch.zeros(3, requires_grad=False))`.
 
 ## Why is this bad?
 
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
-(A pair of name and parameter takes no attribute, and raises.)
+(A pair of name and parameter takes no attribute, and raises.) `Parameter` has a flag of its own, which is set unless it
+is told otherwise.
 `model.requires_grad_ = False` even destroys the method of that name, and `parameter.requires_grad_ = False` as well.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
@@ -79,7 +80,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
 from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import argument, constant, dotted_path
 
 rule = Rule(
     code="ML202",
@@ -105,6 +106,23 @@ def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
         if isinstance(target, cst.Attribute) and target.attr.value in _ALL_FLAGS:
             only = len(statement.targets) == 1 and not is_in_parentheses(target)
             yield from _check(statement, target, only, context)
+
+
+@rule.on_call("torch.nn.Parameter")
+def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a parameter of a tensor that is made with the flag off."""
+    made = flags.call_with_lost_flag(context.model, call)
+    if made is not None:
+        message = "`Parameter` does not ask its tensor for the flag: it is trained"
+        yield Finding(call, message, "write `Parameter(..., requires_grad=False)`", fix=lambda: _outside(call, made))
+
+
+def _outside(call: cst.Call, made: cst.Call) -> NodeFix:
+    """Give the flag to the parameter: it is not trained from then on."""
+    flag = argument(made, None, "requires_grad")
+    before = made.args[made.args.index(flag) - 1] if flag is not None else made
+    edits = (replace_between(before, flag or made, ""), insert_after(call.args[0].value, ", requires_grad=False"))
+    return NodeFix("give the flag to the parameter", edits, Applicability.UNSAFE)
 
 
 def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Context) -> Iterator[Finding]:
@@ -200,6 +218,5 @@ def _as_stop_gradient(statement: cst.Assign, target: cst.Attribute) -> tuple[Nod
     renamed = rename_attribute(target, "stop_gradient")
     if isinstance(value, bool):
         return renamed, replace(statement.value, str(not value))
-    if binds_trailers(statement.value):
-        return renamed, insert_before(statement.value, "not ")
-    return renamed, *wrap(statement.value, "not (", ")")
+    is_whole = binds_trailers(statement.value)
+    return renamed, *wrap(statement.value, "not " if is_whole else "not (", "" if is_whole else ")")

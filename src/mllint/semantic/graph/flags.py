@@ -29,7 +29,7 @@ from mllint.semantic.values import (
     own_method,
 )
 from mllint.syntax.iteration import run_over, sources
-from mllint.syntax.shape import before_methods, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, before_methods, called_on, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -428,3 +428,27 @@ def is_named_parameter(model: "Model", node: cst.BaseExpression) -> bool:
         and call.func.attr.value == "named_parameters"
         and flagged_module(model, call.func.value) is not None
     )
+
+
+def call_with_lost_flag(model: "Model", parameter: cst.Call) -> cst.Call | None:
+    """The call that makes a tensor with ``requires_grad=False`` for a parameter, which asks for gradients anyway.
+
+    ``None`` also where somebody clears the flag of a parameter of that name.
+    """
+    node = parameter.args[0].value if len(parameter.args) == 1 and not parameter.args[0].star else None
+    while isinstance(node, cst.Call):
+        flag = argument(node, None, "requires_grad")
+        if flag is not None:
+            is_lost = constant(flag.value) is False and flag is not node.args[0]
+            return node if is_lost and not _is_cleared(model, parameter) else None
+        node = called_on(node)
+    return None
+
+
+def _is_cleared(model: "Model", parameter: cst.Call) -> bool:
+    statement = model.tree.nearest(parameter, cst.Assign)
+    kept = None if statement is None else last_word(statement.targets[0].target)
+    flagged = (model.tree.parent(word) for word in model.names_by_word.get("requires_grad", ()))
+    set_by_hand = (item.value for item in flagged if isinstance(item, cst.Attribute))
+    called = filter(None, map(called_on, model.calls_by_word.get("requires_grad_", ())))
+    return kept is None or any(last_word(item) == kept for item in (*set_by_hand, *called))
