@@ -37,6 +37,8 @@ _STAYING = frozenset({
 _GIVING_ITSELF = frozenset({"eval", "train", "float", "double", "half", "bfloat16", "requires_grad_", "apply"})
 # What is said in a file that puts new tensors elsewhere.
 _DEFAULTS = frozenset({"set_default_device", "set_default_tensor_type", "DeviceContext"})
+_BEFORE_CALLS = {"register_forward_pre_hook"}
+"""What may move the input of a module before it sees it."""
 # What is said in a module that puts its inputs where it is itself.
 _PLACING = frozenset({"to", "cuda", "device", "type_as", "get_device", "is_cuda"})
 _DATASETS = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
@@ -54,7 +56,7 @@ class LeftBehind(msgspec.Struct, frozen=True):
 def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
     """The calls of the module that a call moves to a GPU, which give it a tensor that stays on the CPU."""
     moved = _moved(model, move)
-    if moved is None or not _DEFAULTS.isdisjoint(model.names_by_word):
+    if moved is None or not (_DEFAULTS | _BEFORE_CALLS).isdisjoint(model.names_by_word):
         return
     path, statement = moved
     for call in calls_of(model, path):

@@ -60,6 +60,8 @@ NOT_NUMBERS = frozenset({
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
 _MOVES = frozenset({"to", "cuda"})
+_MOVING_ALONG = _MOVES | {"cpu", "_apply"}
+"""The methods of a module by which it is moved; all but the last call that."""
 _OF_SIZES = frozenset({"empty", "zeros", "ones", "rand", "randn"})
 _ASKING = "requires_grad_"
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
@@ -231,8 +233,11 @@ def stays_behind(members: Members, name: str) -> bool:
     """Whether a tensor that is made on the CPU meets the input in ``forward``, and nobody moves it there."""
     if not is_set_on_cpu(members, name, MAX_STEPS, or_parameter=True) or is_set_from_outside(members, name):
         return False
-    if any(has_no_elements(place.model, place.value) for place in members.assignments(name)):
+    places = list(members.assignments(name))
+    if any(has_no_elements(place.model, place.value) for place in places):
         return False
+    if any(place.method is not None and place.method.name in _MOVING_ALONG for place in places):
+        return False  # the class moves it together with its parameters
     if any(read.method not in members.setting_up and _meets_new(read) for read in members.reads(name)):
         return False  # on another device that would raise: the module is used where its tensors are made
     fates = {(_fate_of_read(members, read), read.method in members.setting_up) for read in members.reads(name)}
