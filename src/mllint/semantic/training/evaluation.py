@@ -65,6 +65,7 @@ from mllint.semantic.training.wanted_gradients import (
     computes_gradients,
     is_of_volatile,
     may_compute_gradients,
+    may_run_backward,
     only_generates,
     says_gradients,
 )
@@ -100,9 +101,11 @@ def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
 
 
 def is_fed_out_of_sight(model: "Model", node: cst.For | cst.While) -> bool:
-    """Whether something that may ask for gradients makes what the model of a loop is given."""
+    """Whether something that may ask for gradients makes what the model of a loop is given, or comes by in a round."""
     rounds = rounds_of(model.runs.loops_at(node))
-    return any(makes_input(item.found.loop, forward) for item in rounds for forward in item.forwards)
+    if any(makes_input(item.found.loop, forward) for item in rounds for forward in item.forwards):
+        return True
+    return any(may_run_backward(model, call) for call in model.tree.calls_in(node.body))
 
 
 def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:

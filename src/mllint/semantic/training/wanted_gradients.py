@@ -1,5 +1,6 @@
 """Code that wants gradients of something: what of a model is evaluated there may need its graph."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,6 +96,21 @@ def computes_gradients(forward: Event) -> bool:
     running = [part.called for part in (definition, *parts_made(definition)) if part.called is not None]
     called = (item for info in running for item in (info, *functions_called(info.model, info.node.body)))
     return "grad" in asked or any(map(runs_backward, called))
+
+
+def may_run_backward(model: "Model", call: cst.Call) -> bool:
+    """Whether a method that cannot be looked into, or is there to be overridden, is one, by its name, that a file of
+    the project defines which also runs ``backward()``: ``explainer.explain(batch)``.
+    """
+    callee = call.func
+    if not isinstance(callee, cst.Attribute) or model.project is None:
+        return False
+    value = model.value(callee)
+    if not (value is None or (isinstance(value, Function) and value.definition.is_left_open)):
+        return False
+    name = callee.attr.value.encode()
+    pattern = re.compile(rb"\A(?=[^\0]*?\bdef[ \t]+" + re.escape(name) + rb"\b)[^\0]*?\bbackward\(")
+    return model.project.is_written_anywhere(model.path, pattern)
 
 
 def only_generates(forward: Event) -> bool:
