@@ -15,6 +15,7 @@ from mllint.registry import RuleSet
 from mllint.rule import Finding, Handler, Rule
 from mllint.semantic.files.testing import is_meant_to_fail
 from mllint.semantic.model import Model
+from mllint.semantic.names.in_use import is_out_of_use
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.former import FormerPython, readable_tree
@@ -165,8 +166,12 @@ def _rules_that_find(source: Source, model: Model, rules: RuleSet, targets: Targ
 
 
 def _findings(handler: Handler, node: cst.CSTNode, context: Context) -> Iterator[Finding]:
-    """What a handler finds at a node, but for what a test has put there for its error."""
-    return (finding for finding in handler(node, context) if not is_meant_to_fail(context.model, finding.node))
+    """What a handler finds at a node, but for what a test has put there for its error, and for code out of use."""
+    return (
+        finding
+        for finding in handler(node, context)
+        if not is_meant_to_fail(context.model, finding.node) and not is_out_of_use(context.model, finding.node)
+    )
 
 
 def _finds_something(handler: Handler, nodes: Iterable[cst.CSTNode], context: Context) -> bool:

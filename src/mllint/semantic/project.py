@@ -39,6 +39,8 @@ MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 SPARE = 0.95
 """How much of what may be kept is left once something has to go: so it is looked for once for several files."""
+FEWEST_WIRED = 4
+"""How many files are imported by others at least where they are taken for one program."""
 FILES_BETWEEN = 8
 """After how many files it is looked for what has been derived again of the models that are not kept."""
 
@@ -148,6 +150,14 @@ class Project:
             files = self.disk.files_near(folder)
             self._written[key] = any(pattern.search(self.disk.read(file) or b"") for file in files)
         return self._written[key]
+
+    def is_told(self, reader: Path, word: str) -> bool:
+        """Whether a text of the project that is no program has a word: settings, a script of the shell, a manual."""
+        return bool(self.reads.note(str(reader), ("told", word)))
+
+    def is_wired(self, reader: Path) -> bool:
+        """Whether several files of the project are imported by others: it is one program, not a collection."""
+        return int(self.reads.note(str(reader), ("wired",))) >= FEWEST_WIRED
 
     def may_export(self, path: Path, name: str) -> bool:
         """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""

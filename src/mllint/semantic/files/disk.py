@@ -27,14 +27,21 @@ MAX_KEPT_BYTES = 8_000_000
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
-``importers NAME WORD``, ``tree``.
+``importers NAME WORD``, ``told WORD``, ``tree``, ``wired``.
 """
+
+MAX_WIRED = 10
 
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
 # A pattern that begins with a line's end is looked for twice as fast as one that begins with `^`.
 _IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)")
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TEXTS = (
+    ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".conf", ".gin", ".txt", ".md", ".rst", ".sh", ".bash", ".bat",
+    ".ps1", "Makefile", "Dockerfile",
+)  # fmt: skip
+"""How files end that may say the names of what a program has."""
 _SETUP = frozenset({"setup.py", "pyproject.toml"})
 _UNREAD = "unread"
 """The content of a file that cannot be read or is too large."""
@@ -61,7 +68,9 @@ class Disk:
             "near": self._near,
             "saves": self._saves,
             "scripts": self._scripts,
+            "told": self._told,
             "tree": self._tree,
+            "wired": self._wired,
         }
 
     def answer(self, question: Question) -> str:
@@ -263,6 +272,15 @@ class Disk:
                     names.append(path.parent.name)
         return "".join(f"{self.real(str(path))}\0" for path, has_it in has_word.items() if has_it)
 
+    def _wired(self) -> str:
+        """How many files of the project, up to ten, another one imports, by the look of it."""
+        imported = (
+            path
+            for path in self.files or ()
+            if any(other != path for other in self._imported.get(_import_name(path), ()))
+        )
+        return str(len(list(islice(imported, MAX_WIRED))))
+
     @cached_property
     def _imported(self) -> dict[str, list[Path]]:
         """The files of the project that have a name in one of their imports, by that name."""
@@ -277,6 +295,14 @@ class Disk:
     @cached_property
     def files(self) -> tuple[Path, ...] | None:
         """The Python files and notebooks of the project, sorted; ``None`` when it is too large."""
+        return self._files_with((".py", ".pyi", ".ipynb"))
+
+    @cached_property
+    def _texts(self) -> tuple[Path, ...] | None:
+        """The other texts of the project."""
+        return self._files_with(_TEXTS)
+
+    def _files_with(self, endings: tuple[str, ...]) -> tuple[Path, ...] | None:
         found: list[Path] = []
         size = 0
         for count, (folder, folders, names) in enumerate(os.walk(self.root)):
@@ -284,13 +310,20 @@ class Disk:
                 return None
             folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))
             for name in sorted(names):
-                if name.endswith((".py", ".pyi", ".ipynb")):
+                if name.endswith(endings):
                     path = Path(folder, name)
                     size += _size(path)
                     found.append(path)
             if len(found) > MAX_FILES or size > MAX_TREE_BYTES:
                 return None
         return tuple(found)
+
+    def _told(self, word: str) -> str:
+        """Whether a text that is no program has a word; it may where there are too many. Large ones are data."""
+        pattern = re.compile(rb"\b" + re.escape(word.encode()) + rb"\b")
+        texts = map(_content_of, map(str, self._texts or ()))
+        is_there = self._texts is None or any(text is not None and pattern.search(text) for text in texts)
+        return "yes" if is_there else ""
 
     def read_whole(self, path: Path) -> bytes:
         """The bytes of a file of any size, for who has asked for ``near`` or ``tree`` before."""
@@ -315,6 +348,11 @@ class Disk:
             content = content_digest(self.read_whole(path))
             found.update(f"{path}\0{content}\0".encode("utf-8", "surrogateescape"))
         return found.hexdigest()
+
+
+def _import_name(path: Path) -> str:
+    """The last name by which a file is imported: that of its folder for a package's own."""
+    return path.parent.name if path.name == "__init__.py" else path.stem
 
 
 def content_digest(data: bytes) -> str:

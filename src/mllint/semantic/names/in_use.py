@@ -1,5 +1,8 @@
-"""Functions that something names: the file outside of any function, a function that is named itself, or an importer."""
+"""Functions and classes that something names: the file outside of any function, a function that is named itself, or an
+importer.
+"""
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -9,6 +12,8 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _COMMENT = re.compile(r"#.*")
+_LOOKS_FOR_CLASSES = re.compile(rb"__subclasses__|__init_subclass__|getmembers|\bmetaclass[ \t]*=")
+"""What finds classes whose names nobody writes."""
 
 
 def outermost_function(model: "Model", node: cst.CSTNode) -> cst.FunctionDef | None:
@@ -53,14 +58,17 @@ def _may_name(model: "Model", name: cst.Name, *, is_method: bool) -> bool:
     return not is_method and is_read and not (isinstance(parent, cst.Arg) and parent.keyword is name)
 
 
-def is_never_named(model: "Model", function: cst.FunctionDef) -> bool:
-    """Whether nothing says the name of a function of a file again: no text in it, such as those of ``__all__``, no file
-    that imports it, no attribute of that name, and no notebook.
+def is_never_named(model: "Model", definition: cst.FunctionDef | cst.ClassDef) -> bool:
+    """Whether nothing says the name of a function or class of a file again: no text in it, such as those of
+    ``__all__``, no file that imports it, no attribute of that name, no notebook, and no other text of the project.
 
-    No method: those are called by names that nobody writes, by a trainer, or by a class above.
+    No method: those are called by names that nobody writes, by a trainer, or by a class above. And no class where the
+    project asks which classes there are.
     """
-    project, word = model.project, function.name.value
-    if project is None or function.decorators or model.function_info(function).owner is not None:
+    project, word = model.project, definition.name.value
+    if project is None or definition.decorators:
+        return False
+    if isinstance(definition, cst.FunctionDef) and model.function_info(definition).owner is not None:
         return False
     if len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > 1:
         return False
@@ -68,7 +76,51 @@ def is_never_named(model: "Model", function: cst.FunctionDef) -> bool:
         return False
     mentions = project.mentions(model.path)
     is_read = mentions.readers(word, frozenset(), project.disk.real(str(model.path))) != ()
-    return not is_read and not mentions.are_in_a_notebook(word)
+    if is_read or mentions.are_in_a_notebook(word) or project.is_told(model.path, word):
+        return False
+    is_function = isinstance(definition, cst.FunctionDef)
+    return is_function or not project.is_written_anywhere(model.path, _LOOKS_FOR_CLASSES)
+
+
+def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place stands in code that nothing runs any more, or does not yet.
+
+    That is a function in a function of which nothing says the name again; or, in a program of several files, a function
+    or class of the file that nothing names, beside others of its kind that something does.
+    """
+    around = [item for item in (node, *model.tree.ancestors(node)) if isinstance(item, (cst.FunctionDef, cst.ClassDef))]
+    if any(_is_left_inside(model, inner, outer) for inner, outer in itertools.pairwise(around)):
+        return True
+    key = ("out of use", around[-1].name.value) if around else None
+    if key is not None and key not in model.remembered:
+        model.remembered[key] = (
+            model.project is not None
+            and model.project.is_wired(model.path)
+            and is_never_named(model, around[-1])
+            and _stands_beside_used(model, around[-1])
+        )
+    return key is not None and bool(model.remembered[key])
+
+
+def _is_left_inside(model: "Model", inner: cst.CSTNode, outer: cst.CSTNode) -> bool:
+    if not isinstance(inner, cst.FunctionDef) or not isinstance(outer, cst.FunctionDef) or inner.decorators:
+        return False
+    return len(model.names_by_word.get(inner.name.value, ())) == 1
+
+
+def _stands_beside_used(model: "Model", definition: cst.FunctionDef | cst.ClassDef) -> bool:
+    """Whether something names another function, or another class, of a file."""
+    others = [item for item in model.tree.module.body if type(item) is type(definition) and item is not definition]
+    if isinstance(definition, cst.FunctionDef):
+        return any(isinstance(other, cst.FunctionDef) and is_named(model, other) for other in others)
+    return any(isinstance(other, cst.ClassDef) and _is_class_named(model, other) for other in others)
+
+
+def _is_class_named(model: "Model", definition: cst.ClassDef) -> bool:
+    names = (name for name in model.names_by_word.get(definition.name.value, ()) if name is not definition.name)
+    if any(not model.tree.is_inside(name, definition) for name in names):
+        return True
+    return model.project is not None and bool(model.project.importers(model.path, definition.name.value))
 
 
 def is_idle(model: "Model", node: cst.CSTNode) -> bool:

@@ -1,0 +1,91 @@
+"""Findings in code that nothing runs: there are none in a program of several files, and all in what stands alone."""
+
+from pathlib import Path
+
+import pytest
+
+from mllint import Settings, lint_source
+
+NET = """import torch
+from torch import nn
+
+
+def used(x):
+    return x
+
+
+def left(x):
+    y = torch.zeros(3)
+    y.clamp(0, 1)
+    return y
+
+
+class Used(nn.Module):
+    def forward(self, x):
+        y = torch.zeros(3)
+        y.clamp(0, 1)
+        return x + y
+
+
+class Left(nn.Module):
+    def forward(self, x):
+        y = torch.zeros(3)
+        y.clamp(0, 1)
+        return x + y
+
+
+def trained(x):
+    y = torch.zeros(3)
+    y.clamp(0, 1)
+
+    def inner():
+        y.sigmoid()
+
+    return y
+"""
+IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED = 11, 18, 25, 31
+FILES = {
+    "net.py": NET,
+    "train.py": "from net import Used, trained, used\nfrom data import a\nfrom loss import b\nfrom tools import c\n",
+    "data.py": "a = 1\n",
+    "loss.py": "b = 1\n",
+    "tools.py": "c = 1\n",
+    "more.py": "from train import a\n",
+    "requirements.txt": "torch\n",
+}
+
+
+def _found(folder: Path, files: dict[str, str]) -> list[int]:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    settings = Settings(project_root=str(folder))
+    result = lint_source(files["net.py"], str(folder / "net.py"), settings)
+    return [item.location.row for item in result.diagnostics]
+
+
+def test_what_nothing_names_is_left_out(tmp_path: Path) -> None:
+    assert _found(tmp_path, FILES) == [IN_USED_CLASS, IN_USED]
+
+
+def test_alone_everything_counts_but_a_function_inside_that_nothing_calls(tmp_path: Path) -> None:
+    assert _found(tmp_path, {"net.py": NET}) == [IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("settings.yaml", "model: Left\nstep: left\n"),
+        ("README.md", "Call `left()` or `Left`.\n"),
+        ("run.sh", "python train.py --net Left --with left\n"),
+        ("other.py", "import net\n\nprint(net.left, net.Left)\n"),
+        ("other.py", "print(getattr(net, 'left'), getattr(net, 'Left'))\n"),
+    ],
+)
+def test_what_some_text_names_counts(tmp_path: Path, name: str, text: str) -> None:
+    found = _found(tmp_path, FILES | {name: text})
+    assert found == [IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED]
+
+
+def test_classes_count_where_they_are_looked_for(tmp_path: Path) -> None:
+    found = _found(tmp_path, FILES | {"other.py": "import net\n\nnets = net.Used.__subclasses__()\n"})
+    assert found == [IN_USED_CLASS, IN_LEFT_CLASS, IN_USED]
