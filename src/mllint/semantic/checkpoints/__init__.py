@@ -8,6 +8,7 @@
 ``renames``        what loops and comprehensions do to the keys of a dict
 ``path_tracing``   the path that an expression stands for
 ``tracing``        where the dict that an expression stands for comes from, and what was done to it on the way
+``usual_folders``  files that are written to another folder than the one that is read, where nobody tells otherwise
 ``read_from_file`` whether what is loaded was read from a file, also where its value is lost
 ``saves``          what a file and the files around it save
 ``counterparts``   which files were saved for a load
