@@ -48,6 +48,7 @@
 ``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper
 ``made_alike``     loads of one file into the same module with and without a wrapper, in two branches
 ``taken_out``      loads into a wrapper of what is saved of the module inside
+``meant_whole``    whole things that are saved for readers who allow any class
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
 ``left_in_file``   loads from which training goes on, and which leave the state of the optimizer in the file
