@@ -41,7 +41,8 @@ module, since libraries may allow their own classes, and all where the files aro
 decided. `pickle_module=...`, beside which `weights_only=True` raises. For a PyTorch below 2.6 calls whose result is
 used as a whole module, or read for an attribute that no plain value has, or has to be an object of a class of the
 project, or has entries that NumPy computes with, or comes from the file to which the code saves one: these cannot be
-read this way. A second try where a load with `weights_only` has failed.
+read this way. A second try where a load with `weights_only` has failed, and a first try where the `except` reads with
+`weights_only=False`, of what PyTorch 2.6 refuses.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 

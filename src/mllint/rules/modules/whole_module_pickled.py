@@ -33,7 +33,9 @@ torch.save(model.state_dict(), "model.pt")
 
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Tests: there it is tried out whether a module can be pickled. Files that read with
-`weights_only=False` or allow classes by `add_safe_globals`: whole modules are meant there. What another pickler
+`weights_only=False` or allow classes by `add_safe_globals`: whole modules are meant there. What all code around that
+reads the very file reads so, or, where none does, what a load of files of its ending does:
+`if path.endswith(".net"): net = torch.load(path, weights_only=False)`. What another pickler
 writes, or reads in the same file (`pickle_module=dill`): it may keep the class, and `torch.load` asks it alone. Copies
 that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch beside one that saves a `state_dict()`:
 there somebody chooses. In files of torch a module of which the same function saves the state as well. Modules into
@@ -65,6 +67,8 @@ from mllint.knowledge.words import STATEFUL
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
+from mllint.semantic.checkpoints.meant_whole import is_meant_whole
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.values import Loaded, Module, Object
 from mllint.syntax.shape import argument, constant, dotted_path
@@ -110,10 +114,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             any(saving.saves_state_otherwise(model, node) for model, node in places)
             or saving.saves_state_beside(context.model, part.place)
         )
-        if not (_is_deliberate(context) or is_copy or is_choice or saving.saves_rebuilt(context.model, call)):
+        is_meant = is_copy or is_choice or _is_deliberate(context) or is_meant_whole(context.model, call)
+        if not (is_meant or saving.saves_rebuilt(context.model, call)):
             is_list = part.listed is not None  # the other parts are meant as well
             seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
-            is_mendable = saving.saves_one(context.model, call) and not is_read_back(context.model, part.place)
+            is_back = is_read_back(context.model, as_itself(part.place))
+            is_mendable = saving.saves_one(context.model, call) and not is_back
             place = part.listed or part.place
             yield _finding(place, value, context, is_list=is_list, is_mendable=is_mendable)
 

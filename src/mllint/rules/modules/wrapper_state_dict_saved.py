@@ -34,17 +34,17 @@ torch.save(model.module.state_dict(), "model.pt")
 
 Files that are loaded back into a wrapped module, as code that resumes training does, if no other script, which saves
 nothing, loads into the bare one, and no other branch loads the same file into a module that is made alike and not
-wrapped; and projects that take the prefix off somewhere. A module that is wrapped only under a
-condition, there or by who calls the function, is reported where the project loads what was saved into the bare module
-or into the one inside (`model.module.load_state_dict`), or loads files of any name into that class and saves none of it
-unwrapped, or where the program loads a file of any name into the very module before it is wrapped, also in a method
-that is called first, or a function that is given it or returns it, whichever function or file wraps it, and though the
-code takes the module out for something else (`self.inside = net.module if wrapped else net`); not where the path is
-called after weights of others, nor where another file may be read as it was saved, nor where the condition asks for an
-argument that no call of the project gives (`if world_size > 1` of `world_size=1`). What is taken out of one wrapper
-(`model.module if ddp else model`) may still be in another: a compiled module is. `model.compile()` wraps nothing, nor
-does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix. `AveragedModel` has a state of its own besides
-the module.
+wrapped; and projects that take the prefix off somewhere. A module that is wrapped only under a condition, there or by
+who calls the function, is reported where the project loads what was saved into the bare module or into the one inside
+(`model.module.load_state_dict`), or loads files of any name into that class and saves none of it unwrapped, or where
+the program loads a file of any name into the very module before it is wrapped, also in a method that is called first,
+or a function that is given it or returns it, whichever function or file wraps it, and though the code takes the module
+out for something else (`self.inside = net.module if wrapped else net`); not where the path is called after weights of
+others, or the file is a published one (`resnet50-19c8e357.pth`), nor where another file may be read as it was saved,
+nor where the condition asks for an argument that no call of the project gives (`if world_size > 1` of `world_size=1`).
+What is taken out of one wrapper (`model.module if ddp else model`) may still be in another: a compiled module is.
+`model.compile()` wraps nothing, nor does `torch.jit.script`, and the `DataParallel` of paddle adds no prefix.
+`AveragedModel` has a state of its own besides the module.
 
 ## Fix safety
 

@@ -8,6 +8,7 @@
 ``renames``        what loops and comprehensions do to the keys of a dict
 ``path_tracing``   the path that an expression stands for
 ``tracing``        where the dict that an expression stands for comes from, and what was done to it on the way
+``usual_folders``  files that are written to another folder than the one that is read, where nobody tells otherwise
 ``read_from_file`` whether what is loaded was read from a file, also where its value is lost
 ``saves``          what a file and the files around it save
 ``counterparts``   which files were saved for a load
@@ -47,6 +48,7 @@
 ``taken_alike``    state dicts that two branches take alike, though the test between them asks for a wrapper
 ``made_alike``     loads of one file into the same module with and without a wrapper, in two branches
 ``taken_out``      loads into a wrapper of what is saved of the module inside
+``meant_whole``    whole things that are saved for readers who allow any class
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
 ``left_in_file``   loads from which training goes on, and which leave the state of the optimizer in the file

@@ -19,6 +19,8 @@ _PATH_FUNCTIONS = frozenset({
     "pathlib.PurePath", "os.fspath",
 })  # fmt: skip
 _PLAIN_HOLES = frozenset({"{}", "%s"})
+ATTRIBUTES = ("paths", "attributes")
+"""Under which a file remembers the attributes of which a path has no more than the name."""
 _SAVING_WORDS = re.compile(r"save|load|store|restore|resume|dump|write|read", re.IGNORECASE)
 
 
@@ -92,7 +94,10 @@ class PathTracer(Follower):
         text = fingerprint(node)
         # `args.out` and `self.paths[0]` mean the same all over a file; a bare name only in its function.
         where = id(self.model) if key is not None and "." in key else id(holder)
-        return Path.unknown(f"{text}@{where}")
+        name = f"{text}@{where}"
+        if isinstance(node, cst.Attribute):
+            self.model.remembered.setdefault(ATTRIBUTES, {})[name] = node
+        return Path.unknown(name)
 
     def _path_of_attribute(self, node: cst.BaseExpression) -> Path | None:
         """The path that a class assigns once to an attribute of ``self``."""
@@ -121,14 +126,16 @@ class PathTracer(Follower):
 
         A hole that says how a number is written stands for other text than the number's name.
         """
-        text = string_literal(template)
-        if text is None:
-            return self._unknown(node)
-        holes = re.findall(hole, text)
+        path = self.path(template)
+        pieces = [] if path is None else path.known
+        holes = [found for piece in pieces for found in re.findall(hole, piece)]
+        if path is None or not holes:
+            # Of a template that comes from elsewhere it is not known what it does with what it is given.
+            return path if path is not None and path.is_literal else self._unknown(node)
         if len(holes) != len(given):
-            return Path(re.sub(hole, lambda _: self._unknown(node).text, text))
+            return path.with_known(lambda piece: re.sub(hole, lambda _: self._unknown(node).text, piece))
         parts = iter(zip(holes, given, strict=True))
-        return Path(re.sub(hole, lambda _: self._in_hole(*next(parts)).text, text))
+        return path.with_known(lambda piece: re.sub(hole, lambda _: self._in_hole(*next(parts)).text, piece))
 
     def _in_hole(self, hole: str, given: cst.BaseExpression) -> Path:
         inner = self.path(given) if hole in _PLAIN_HOLES else None

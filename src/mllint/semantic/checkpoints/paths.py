@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,12 +37,21 @@ class Path:
         """Whether every part is known."""
         return _MARK not in self.text
 
+    @cached_property
+    def known(self) -> list[str]:
+        """The texts between the parts that are not known."""
+        return self.text.split(_MARK)[::2]
+
+    def with_known(self, change: Callable[[str], str]) -> "Path":
+        """The path with something done to each of these texts, in their order."""
+        pieces = self.text.split(_MARK)
+        return Path(_MARK.join(piece if index % 2 else change(piece) for index, piece in enumerate(pieces)))
+
     def replaced(self, old: str, new: str) -> "Path | None":
         """The path with a text in the place of another, where that is in what is known of it."""
-        pieces = self.text.split(_MARK)
-        if not old or not any(old in piece for piece in pieces[::2]):
+        if not old or not any(old in piece for piece in self.known):
             return None
-        return Path(_MARK.join(piece if index % 2 else piece.replace(old, new) for index, piece in enumerate(pieces)))
+        return self.with_known(lambda piece: piece.replace(old, new))
 
     @cached_property
     def is_blank(self) -> bool:
@@ -77,6 +87,18 @@ class Path:
             return True
         spelled, as_there = (re.sub(f"@[^{_MARK}]*{_MARK}", _MARK, path.normal) for path in (self, other))
         return spelled == as_there and all("." in name for name in spelled.split(_MARK)[1::2])
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """The folders around the file, the outermost first, where the innermost is known."""
+        folders = self._parts[0].split("/")
+        return [] if _MARK in folders[-1] else [folder for folder in folders if folder not in ("", ".")]
+
+    @cached_property
+    def unknown_folder(self) -> str | None:
+        """The name of the value that gives the folder of the file, where no more is known of that."""
+        found = re.fullmatch(f"{_MARK}([^{_MARK}]*){_MARK}", self._parts[0].rpartition("/")[2])
+        return None if found is None else found[1]
 
     @property
     def _is_in_any_folder(self) -> bool:

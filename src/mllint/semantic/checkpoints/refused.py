@@ -19,9 +19,11 @@ from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import taken_for_module
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.tracing import read_path
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.names.conditions import conditions
-from mllint.semantic.names.definitions import class_around
+from mllint.semantic.names.definitions import class_around, function_around
+from mllint.semantic.names.mentions import method_calls
 from mllint.semantic.names.narrowing import narrowing
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import (
@@ -77,7 +79,7 @@ def may_hold_object(model: "Model", load: cst.Call) -> bool:
     if isinstance(statement, (cst.Assign, cst.AnnAssign)):
         found += uses_of_bound(model, statement)
     is_used = any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
-    return is_used or _is_declared(model, load) or _is_saved_as_object(model, load)
+    return is_used or _is_declared(model, load) or any(map(_may_save_object, _saves_to_same(model, load)))
 
 
 def is_refused(model: "Model", load: cst.Call) -> bool:
@@ -92,8 +94,8 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
     if not is_told:
         return False
     is_mistaken = taken_for_module(model, load) is not None or any(entries_used(model, load))
-    if is_mistaken or _is_read_safely(model, load):
-        return False  # the code has saved a dict there, or knows that it can be read so
+    if is_mistaken or _is_read_safely(model, load) or is_read_again(model, load):
+        return False  # the code has saved a dict there, or knows that it can be read so, or not
     if model.project is None:
         return _ALLOWED.search(model.source.text.encode()) is None
     return not model.project.is_written_near(model.path, _ALLOWED)
@@ -113,6 +115,22 @@ def _is_read_safely(model: "Model", load: cst.Call) -> bool:
             if read is not None and read.is_same_as(path) and not (path.is_blank and other is not model):
                 return True
     return False
+
+
+def is_read_again(model: "Model", load: cst.Call) -> bool:
+    """Whether the file is read with ``weights_only=False`` where an error of the call is caught."""
+    tries = (item for item in model.tree.ancestors(load) if isinstance(item, cst.Try))
+    handlers = [handler for item in tries if model.tree.is_inside(load, item.body) for handler in item.handlers]
+    return any(
+        isinstance(part, cst.Call) and last_word(part.func) == "load" and _allows_classes(part)
+        for handler in handlers
+        for part in subtree(handler)
+    )
+
+
+def _allows_classes(load: cst.Call) -> bool:
+    option = argument(load, None, "weights_only")
+    return option is not None and constant(option.value) is False
 
 
 def _is_tried(model: "Model", load: cst.Call) -> bool:
@@ -158,14 +176,36 @@ def _is_of_class(value: Value | None) -> bool:
 
 def _is_saved_as_object(model: "Model", load: cst.Call) -> bool:
     """Whether the code saves to the very file that is read, and each time something with an object in it."""
+    saves = _saves_to_same(model, load)
+    return bool(saves) and all(map(_saves_object, saves))
+
+
+def _saves_to_same(model: "Model", load: cst.Call) -> list[Place]:
+    """Where the code saves to the very file that is read."""
     path = read_path(FromFile(Place(model, load)))
     if path is None or (path.is_blank and not model.calls_by_word.get("save")):
-        return False
+        return []
     saves = [item.place for item in model.surroundings.saved if item.path is not None and item.path.is_same_as(path)]
     if path.is_blank:  # `self.path` of one class is not that of another
         owner = class_around(model, load)
         saves = [place for place in saves if place.model is model and class_around(model, place.node) is owner]
-    return bool(saves) and all(_saves_object(place) for place in saves)
+    return saves
+
+
+def _may_save_object(place: Place) -> bool:
+    """Whether an object is saved somewhere, also one of which no more is known than that it is used as a module."""
+    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
+    if given is None or _saves_object(place):
+        return given is not None
+    model, node = place.model, as_itself(given.value)
+    path = dotted_path(node)
+    if path is None or model.value(node) is not None:
+        return False
+    # `self.net` is the same in all methods of a class, and a name in its function only.
+    around = class_around if "." in path else function_around
+    return any(
+        around(model, call) is around(model, place.node) for call in method_calls(model, path, sorted(_OF_MODULES))
+    )
 
 
 def _saves_object(place: Place) -> bool:

@@ -13,6 +13,7 @@ from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.checkpoints.usual_folders import is_written_elsewhere
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind
@@ -72,6 +73,12 @@ class Saved:
     def read_from(self, path: Path) -> "Saved":
         """The same, as what is read from a path that is alike."""
         return self.of_some_run() if self.path is not None and self.path.has_other_folder(path) else self
+
+    def is_apart_from(self, path: Path) -> bool:
+        """Whether an option names the folder to which it goes, and by default that is none of those of a path."""
+        if self.path is None or self.tracer is None or self.path.is_literal:
+            return False
+        return is_written_elsewhere(self.tracer, self.path, path)
 
     def of_some_run(self) -> "Saved":
         """The same, as a file that was written like this, if not this one."""
@@ -380,7 +387,7 @@ def resolved(content: FromFile, saved: Iterable[Saved], path: Path) -> Iterator[
         for item in saved
         if (where := item.path) is not None and (item.place.model is reader or where.may_be_told_by(path))
     ]
-    found = [item.read_from(path) for item, where in known if where.is_same_as(path)]
+    found = [item.read_from(path) for item, where in known if where.is_same_as(path) and not item.is_apart_from(path)]
     found = found or [item for item, where in known if path.is_wider_than(where)]
     if found and not any(item.place.model is reader for item in found):
         found += [item for item, where in known if item.place.model is reader and where.is_blank]

@@ -10,9 +10,9 @@ import msgspec
 
 from mllint.knowledge.words import ADDING_MODULES
 from mllint.semantic.checkpoints.saves import calls_of_function
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.names.conditions import is_above, is_in_another_branch
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
@@ -207,7 +207,10 @@ def saves_rebuilt(model: "Model", call: cst.Call) -> bool:
 
 
 def _owner(change: cst.Call) -> cst.BaseExpression | None:
-    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``."""
+    """Of what a call sets a part: ``net`` of ``setattr(net, name, layer)`` and ``net.add_module(name, layer)``.
+
+    That is also what any other method is called on: ``net.state_dict()``.
+    """
     if isinstance(change.func, cst.Attribute):
         return change.func.value
     return change.args[0].value if len(change.args) == 3 else None
@@ -223,14 +226,18 @@ def saves_state_otherwise(model: "Model", node: cst.CSTNode) -> bool:
 
 
 def saves_state_beside(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether the state of a module that is saved is surely saved beside it: who reads the files has both."""
-    path, function = dotted_path(node), model.enclosing_function(node)
+    """Whether the state of a module that is saved is surely saved beside it: who reads the files has both.
+
+    ``net.to("cpu")`` is ``net``, of which one or the other is saved.
+    """
+    path, function = dotted_path(as_itself(node)), model.enclosing_function(node)
     if path is None:
         return False
     blocks = {id(item) for item in model.tree.ancestors(node) if isinstance(item, (cst.IndentedBlock, cst.Module))}
     return any(
         model.enclosing_function(call) is function and _is_written(model, call, blocks)
-        for call in calls_of(model, f"{path}.state_dict")
+        for call in model.calls_by_word.get("state_dict", ())
+        if (owner := _owner(call)) is not None and dotted_path(as_itself(owner)) == path
     )
 
 

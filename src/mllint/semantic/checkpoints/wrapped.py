@@ -9,6 +9,7 @@ import msgspec
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
+from mllint.semantic.checkpoints.deliberate import is_download
 from mllint.semantic.checkpoints.journeys import journey_of
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
@@ -290,10 +291,13 @@ def _is_called_for_others(load: Load) -> bool:
 
 
 def _is_of_the_class(load: Load, save: WrappedSave) -> bool:
-    """Whether a load elsewhere is into the class, of which the files around surely save no bare module."""
+    """Whether a load elsewhere is into the class, of which the files around surely save no bare module.
+
+    Weights that were published, as their name or the code around tells, are nothing that the project has saved.
+    """
     here = save.call_model
     classes = _classes(load.model, load.receiver)
-    if _is_never_called(load, here):
+    if _is_never_called(load, here) or is_download(load):
         return False
     if load.model is here or len(classes) != 1 or not classes <= _classes(here, save.receiver):
         return False
