@@ -30,6 +30,7 @@
 ``converted``      saves of what was read from another file
 ``unpacked``       dicts in files that are taken for a pair
 ``given_back``     calls that copy the weights into what was read, instead of loading it
+``reports``        what loading gives back, taken for the model
 ``problems``       what is surely wrong with a load
 ``refused``        files that hold objects of Python, which PyTorch refuses since 2.6
 ``mistaken``       state dicts in files that are taken for the module whose state they are
