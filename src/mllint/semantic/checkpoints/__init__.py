@@ -54,6 +54,7 @@
 ``overwriting``    calls that write into the weights of a module by hand
 ``aliases``        what keeps the very tensors of a state dict
 ``better``         what is kept where something does better than what was kept before
+``kept_models``    modules that are themselves kept as the best
 ``snapshots``      state dicts that are kept while what they belong to goes on changing
 =================  ==================================================================================================
 """
