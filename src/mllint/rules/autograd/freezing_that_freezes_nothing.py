@@ -2,13 +2,13 @@
 
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
 `layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
-`named_parameters()`.
+`named_parameters()`, on all that `parameters()` gives at once.
 
 ## Why is this bad?
 
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
-(A pair of name and parameter takes no attribute, and raises.)
+(A pair of name and parameter takes no attribute, and raises; so does what `parameters()` gives.)
 `model.requires_grad_ = False` even destroys the method of that name, and `parameter.requires_grad_ = False` as well.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
@@ -48,7 +48,7 @@ Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a
 layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
 to train: PyTorch raises when none of them is left. Unsafe in Paddle where it may thaw a layer (its `parameters()` hold
 the running statistics of batch normalization, too), and on what is no parameter: a tensor that has a gradient from then
-on cannot be changed in place. No fix is offered for the values of `state_dict()`, and for pairs.
+on cannot be changed in place. No fix is offered for the values of `state_dict()`, for pairs, and for `parameters()`.
 
 ## References
 
@@ -134,6 +134,9 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
             "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
             "write `.parameters()`, or take the pair apart",
         )
+    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
+        written = f"for parameter in {context.short_text(owner)}: parameter.{flag} = ..."
+        yield Finding(target, "`parameters()` gives all of them: setting a flag of that raises", f"write `{written}`")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
         yield Finding(
             target,
