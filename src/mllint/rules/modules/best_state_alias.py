@@ -66,8 +66,9 @@ loaded into them afterwards, or where a round may make another one. Tests.
 
 ## Fix safety
 
-None where the model itself is kept. Else safe: the state dict is copied where it is kept. That takes the memory of one more model. There is no fix where what is
-called the best is kept once only, before the training: a copy of the first weights would undo it.
+None where the model itself is kept. Else safe: the state dict is copied where it is kept. That takes the memory of one
+more model. There is no fix where what is called the best is kept once only, before the training: a copy of the first
+weights would undo it.
 
 ## References
 
@@ -127,7 +128,9 @@ def check_model(statement: cst.Assign, context: Context) -> Iterator[Finding]:
     snapshot = None if is_test_code(context.model) else kept_model(context.model, statement)
     if snapshot is not None:
         message = f"`{snapshot.key}` is the model itself: training goes on changing it"
-        message = message if len(message) <= _LONGEST_MESSAGE else "this is the model itself: training goes on changing it"
+        message = (
+            message if len(message) <= _LONGEST_MESSAGE else "this is the model itself: training goes on changing it"
+        )
         yield Finding(snapshot.owner, message, f"write `copy.deepcopy({snapshot.path})`")
 
 

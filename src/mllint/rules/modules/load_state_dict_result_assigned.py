@@ -34,8 +34,8 @@ model.load_state_dict(torch.load("model.pt"))
 ## What it leaves alone
 
 `missing, unexpected = model.load_state_dict(state, strict=False)` and every other name for the report that is not used
-as a model later, and functions that return nothing but the report, which nobody takes for more. Classes of the project with a `load_state_dict` of
-their own.
+as a model later, and functions that return nothing but the report, which nobody takes for more. Classes of the project
+with a `load_state_dict` of their own.
 
 ## Fix safety
 

@@ -47,8 +47,9 @@ which somebody has put aside. Misspelled constructors are found by ML401.
 
 ## Fix safety
 
-None for a function that has to be indented less. Else safe where the module has no `forward`: nothing can have called the method as that before, and nothing in the file
-calls it by its present name. Unsafe where the base has one: another method runs from then on.
+None for a function that has to be indented less. Else safe where the module has no `forward`: nothing can have called
+the method as that before, and nothing in the file calls it by its present name. Unsafe where the base has one: another
+method runs from then on.
 
 ## References
 
@@ -110,17 +111,18 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
 def _check_nested(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report a ``forward`` that stands in a method, as a function that nobody has."""
     for method in node.body.body:
-        inner = method.body.body if isinstance(method, cst.FunctionDef) else ()
-        for function in inner:
+        if not isinstance(method, cst.FunctionDef):
+            continue
+        for function in method.body.body:
             if not isinstance(function, cst.FunctionDef) or function.name.value != "forward" or function.decorators:
                 continue
             parameters = function.params.params
             definition = context.model.class_info(node)
             takes_self = bool(parameters) and parameters[0].name.value == "self"
-            if takes_self and definition.framework is not None and not _is_mentioned(function, context):
-                if _has_no_forward(definition):
-                    message = f"this `forward` is a function in `{method.name.value}`: the module has none"
-                    yield Finding(function.name, message, "indent it less, as a method of the class")
+            is_module = takes_self and definition.framework is not None
+            if is_module and not _is_mentioned(function, context) and _has_no_forward(definition):
+                message = f"this `forward` is a function in `{method.name.value}`: the module has none"
+                yield Finding(function.name, message, "indent it less, as a method of the class")
 
 
 def _is_mentioned(function: cst.FunctionDef, context: Context) -> bool:

@@ -114,8 +114,10 @@ def check_comprehension(clause: cst.CompFor, context: Context) -> Iterator[Findi
 @rule.on_method("append")
 def check_rounds(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``layers.append(layer)`` in a loop that made neither the layer nor the list, which a model is built of."""
-    if len(call.args) == 1 and is_appended_each_round(context.model, call) and _is_one_layer(
-        call.args[0].value, call, context, is_part=True
+    if (
+        len(call.args) == 1
+        and is_appended_each_round(context.model, call)
+        and _is_one_layer(call.args[0].value, call, context, is_part=True)
     ):
         yield Finding(
             call,

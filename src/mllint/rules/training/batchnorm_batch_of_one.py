@@ -36,7 +36,8 @@ For a prediction, call `model.eval()` before.
 Everything that is not certain: it reports only where the size of the batch is written down (a tensor made with a first
 size of 1, or with sizes that are written down and `unsqueeze(0)`, a loader with `batch_size=1`), where the way through
 the module is a straight line, and where the module is surely in training mode: `train()` is called right there, or
-above without anything between that may switch it back, or nothing in the project switches any module to evaluation. Paddle does not raise there.
+above without anything between that may switch it back, or nothing in the project switches any module to evaluation.
+Paddle does not raise there.
 
 ## Fix safety
 

@@ -190,7 +190,9 @@ def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object
     """The optimizers of the file that are given the parameters of a module, or of one that holds it."""
     owner = model.tree.nearest(node, cst.ClassDef)
     for call in model.tree.by_type.get(cst.Call, ()):
-        if not any(_is_within(path, item) for held in _held(model, call) for item in (held, *_kept_as(model, call, held))):
+        if not any(
+            _is_within(path, item) for held in _held(model, call) for item in (held, *_kept_as(model, call, held))
+        ):
             continue
         is_near = model.scope_of(call) is model.scope_of(node)
         is_near = is_near or (
