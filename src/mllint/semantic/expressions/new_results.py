@@ -58,6 +58,7 @@ _CONVERTING = frozenset({
 })  # fmt: skip
 _KEEPING_NUMBERS = _CONVERTING | _MOVING | {"contiguous", "pin_memory"}
 _CUTTING = "detach"
+_OF_GRAPHS = "torch_geometric"
 _CUTS_BY_ITSELF = re.compile(rb"\bdef\s+detach\b")
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 
@@ -98,11 +99,11 @@ def is_cut_tensor(model: "Model", value: Value | None, call: cst.Call) -> bool:
     """Whether ``detach()`` is called on what a network gives, in a project where nothing has one of its own.
 
     Lists and dicts of tensors have none, so it is a tensor; the state of a decoder may be an object that detaches the
-    tensors it holds.
+    tensors it holds, as the graphs of PyTorch Geometric do.
     """
     if not isinstance(value, Output) or call.args or last_word(call.func) != _CUTTING:
         return False
-    if _CUTTING in model.function_names:
+    if _CUTTING in model.function_names or model.imports(_OF_GRAPHS):
         return False
     return model.project is None or not model.project.is_written_anywhere(model.path, _CUTS_BY_ITSELF)
 
