@@ -129,14 +129,11 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
         yield Finding(target, message, "write `for parameter in model.parameters()`")
     elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
-        yield Finding(
-            target,
-            "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
-            "write `.parameters()`, or take the pair apart",
-        )
+        message = "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises"
+        yield Finding(target, message, "write `.parameters()`, or take the pair apart")
     elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
-        written = f"for parameter in {context.short_text(owner)}: parameter.{flag} = ..."
-        yield Finding(target, "`parameters()` gives all of them: setting a flag of that raises", f"write `{written}`")
+        message = "`parameters()` gives all of them: setting a flag of that raises"
+        yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
         yield Finding(
             target,
