@@ -132,3 +132,27 @@ def test_paddle_values_are_the_parameters_themselves(paddle: Any) -> None:
 def test_paddle_arrays_are_copies(paddle: Any) -> None:
     """The look-alike: unlike torch's, paddle's ``numpy()`` copies."""
     assert paddle_restored(paddle, lambda layer: {k: v.numpy() for k, v in layer.state_dict().items()})
+
+
+def test_torch_a_model_that_is_kept_itself_goes_on_changing(torch: Any) -> None:
+    model = torch.nn.Linear(2, 1)
+    best_model, copied = model, copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    x = torch.ones(3, 2)
+    before = best_model(x).detach()
+    model(x).sum().backward()
+    optimizer.step()
+    assert not torch.equal(best_model(x), before)
+    assert torch.equal(copied(x), before)
+
+
+def test_paddle_a_layer_that_is_kept_itself_goes_on_changing(paddle: Any) -> None:
+    model = paddle.nn.Linear(2, 1)
+    best_model, copied = model, copy.deepcopy(model)
+    optimizer = paddle.optimizer.SGD(0.5, parameters=model.parameters())
+    x = paddle.ones([3, 2])
+    before = best_model(x).numpy()
+    model(x).sum().backward()
+    optimizer.step()
+    assert not (best_model(x).numpy() == before).all()
+    assert (copied(x).numpy() == before).all()

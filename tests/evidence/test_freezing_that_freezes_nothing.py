@@ -196,6 +196,17 @@ def test_paddle_pair_takes_no_flag(paddle: Any) -> None:
             pair.stop_gradient = True
 
 
+def test_torch_iterator_of_parameters_takes_no_flag(torch: Any) -> None:
+    with pytest.raises(AttributeError):
+        torch.nn.Linear(2, 2).parameters().requires_grad = False
+
+
+def test_paddle_list_of_parameters_takes_no_flag(paddle: Any) -> None:
+    for flag in ("stop_gradient", "trainable"):
+        with pytest.raises(AttributeError):
+            setattr(paddle.nn.Linear(2, 2).parameters(), flag, True)
+
+
 def test_paddle_tensor_with_a_gradient_cannot_be_changed_in_place(paddle: Any) -> None:
     """Why the other flag is no safe change of what is no parameter: before it the code below ran."""
     points = paddle.ones([2])

@@ -36,6 +36,9 @@ TORCH_LOST: dict[str, Callable[[Any, Any], Any]] = {
     "x[mask].data.fill_(v)": lambda torch, x: x[x > 2].data.fill_(9.0),
     "x.view(-1)[tensor].fill_(v)": lambda torch, x: x.view(-1)[torch.tensor([0])].fill_(9.0),
     "init.zeros_(x[list])": lambda torch, x: torch.nn.init.zeros_(x[[0, 1]]),
+    "x[topk indexes].fill_(v)": lambda torch, x: x[torch.topk(x[:, 0], 1)[1]].fill_(9.0),
+    "x[sort indexes].fill_(v)": lambda torch, x: x[x[:, 0].sort().indices].fill_(9.0),
+    "x[randint].fill_(v)": lambda torch, x: x[torch.randint(0, 1, (1,))].fill_(9.0),
     "x.gather(..).fill_(v)": lambda torch, x: x.gather(0, torch.tensor([[0]])).fill_(9.0),
 }
 

@@ -2,14 +2,15 @@
 
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
 `layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
-`named_parameters()`, or on the tensor that a parameter is made of: `Parameter(torch.zeros(3, requires_grad=False))`.
+`named_parameters()`, on all that `parameters()` gives at once, or on the tensor that a parameter is made of:
+`Parameter(torch.zeros(3, requires_grad=False))`.
 
 ## Why is this bad?
 
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
-(A pair of name and parameter takes no attribute, and raises.) `Parameter` has a flag of its own, which is set unless it
-is told otherwise.
+(A pair of name and parameter takes no attribute, and raises; so does what `parameters()` gives.) `Parameter` has a flag
+of its own, which is set unless it is told otherwise.
 `model.requires_grad_ = False` even destroys the method of that name, and `parameter.requires_grad_ = False` as well.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
@@ -49,7 +50,7 @@ Safe: the flag is set on the parameters, by `requires_grad_` in PyTorch and by a
 layers that are made further down would not be frozen, and where all parameters of what is frozen are given to somebody
 to train: PyTorch raises when none of them is left. Unsafe in Paddle where it may thaw a layer (its `parameters()` hold
 the running statistics of batch normalization, too), and on what is no parameter: a tensor that has a gradient from then
-on cannot be changed in place. No fix is offered for the values of `state_dict()`, and for pairs.
+on cannot be changed in place. No fix is offered for the values of `state_dict()`, for pairs, and for `parameters()`.
 
 ## References
 
@@ -147,11 +148,11 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
         yield Finding(target, message, "write `for parameter in model.parameters()`")
     elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
-        yield Finding(
-            target,
-            "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises",
-            "write `.parameters()`, or take the pair apart",
-        )
+        message = "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises"
+        yield Finding(target, message, "write `.parameters()`, or take the pair apart")
+    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
+        message = "`parameters()` gives all of them: setting a flag of that raises"
+        yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
         yield Finding(
             target,

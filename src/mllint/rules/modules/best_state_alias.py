@@ -2,7 +2,8 @@
 
 Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`,
 also where a method hands them to another method of the object, which keeps them, or where the code that trains asks
-the object for them: `model.load_state_dict(stopper.best_state)`.
+the object for them: `model.load_state_dict(stopper.best_state)`. And models that are kept so themselves:
+`best_model = model`, in the rounds of a loop that do better.
 
 ## Why is this bad?
 
@@ -60,12 +61,14 @@ State dicts that are saved or loaded into another model at once, also as an entr
 Copies: `copy.deepcopy`, `v.clone()`, a change of dtype, `v.cpu()` in a file that uses the GPU, or moves things
 `to(device)`. Models that are made anew in every round of the loop. State dicts that nobody in the project uses after
 the model has changed, or where that is not certain. What the last phase of every epoch keeps (`if phase == "val"` in a
-loop over `["train", "val"]`): behind the loop it is the model's own state. Tests.
+loop over `["train", "val"]`): behind the loop it is the model's own state. Models that are kept where something is
+loaded into them afterwards, or where a round may make another one. Tests.
 
 ## Fix safety
 
-Safe: the state dict is copied where it is kept. That takes the memory of one more model. There is no fix where what is
-called the best is kept once only, before the training: a copy of the first weights would undo it.
+None where the model itself is kept. Else safe: the state dict is copied where it is kept. That takes the memory of one
+more model. There is no fix where what is called the best is kept once only, before the training: a copy of the first
+weights would undo it.
 
 ## References
 
@@ -82,6 +85,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, insert_before, rename_attribute, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.aliases import Alias, alias_of
+from mllint.semantic.checkpoints.kept_models import BEST, keeps_best, kept_model
 from mllint.semantic.checkpoints.snapshots import Snapshot
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.values import Module, Object
@@ -118,6 +122,18 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     yield Finding(call, message, help_, fix=lambda: _fix(alias, context))
 
 
+@rule.on(cst.Assign, mentions=(BEST,), shape=keeps_best)
+def check_model(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report the module itself where it is kept as the best."""
+    snapshot = None if is_test_code(context.model) else kept_model(context.model, statement)
+    if snapshot is not None:
+        message = f"`{snapshot.key}` is the model itself: training goes on changing it"
+        message = (
+            message if len(message) <= _LONGEST_MESSAGE else "this is the model itself: training goes on changing it"
+        )
+        yield Finding(snapshot.owner, message, f"write `copy.deepcopy({snapshot.path})`")
+
+
 def _message(alias: Alias, snapshot: Snapshot, *, of_optimizer: bool) -> str:
     where = "on the CPU " if alias.only_on_cpu else ""
     written = f"what is written into the {'optimizer' if of_optimizer else 'model'} is in it, too"
@@ -135,7 +151,7 @@ def _shares_tensors(owner: cst.BaseExpression, snapshot: Snapshot, context: Cont
             return optimizer.framework == "torch" and snapshot.is_taken_in_loop
         case None:
             is_kept = snapshot.is_taken_in_loop or "opt" not in snapshot.path.lower()
-            if snapshot.is_called_a_model and snapshot.is_best_of_several_calls:
+            if snapshot.is_called_a_model and (snapshot.is_best_of_several_calls or snapshot.is_loaded_elsewhere):
                 return True
             return (snapshot.is_loaded_back and is_kept) or (snapshot.is_taken_in_loop and snapshot.is_of_a_model)
     return False

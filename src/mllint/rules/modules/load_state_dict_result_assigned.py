@@ -3,7 +3,7 @@
 Finds code that takes what `load_state_dict` returns for the model: `model = model.load_state_dict(state)`,
 `model = Net().load_state_dict(state)`, `nets[key] = nets[key].load_state_dict(state)`,
 `Net().load_state_dict(state).eval()`, or `return model.load_state_dict(state)` in a function that returns the `model`
-itself on another way.
+itself on another way, or of which a caller uses what it returns as a model.
 
 ## Why is this bad?
 
@@ -34,8 +34,8 @@ model.load_state_dict(torch.load("model.pt"))
 ## What it leaves alone
 
 `missing, unexpected = model.load_state_dict(state, strict=False)` and every other name for the report that is not used
-as a model later, and functions that return nothing but the report. Classes of the project with a `load_state_dict` of
-their own.
+as a model later, and functions that return nothing but the report, which nobody takes for more. Classes of the project
+with a `load_state_dict` of their own.
 
 ## Fix safety
 
@@ -55,8 +55,8 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_assignment_target, insert_after
 from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.reports import AS_MODEL, is_bound_to_model, is_returned_as_model
 from mllint.semantic.expressions.iteration import is_one_place
-from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Instance, Loaded, Module, Object, Value, own_method
 from mllint.syntax.shape import argument, dotted_path
 
@@ -68,11 +68,6 @@ rule = Rule(
     since="0.1.0",
     applicability=Applicability.SAFE,
 )
-
-_AS_MODEL = frozenset({
-    "eval", "train", "cuda", "cpu", "to", "half", "float", "parameters", "state_dict", "load_state_dict", "forward",
-    "named_parameters", "modules", "zero_grad", "step", "set_state_dict", "sublayers", "requires_grad_",
-})  # fmt: skip
 
 
 @rule.on_method("load_state_dict", "set_state_dict", "set_dict", "load_dict")
@@ -90,9 +85,10 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, message, f"call `{method}` on a line of its own, then `{word}` on the model")
         return
     statement = context.parent(call)
-    if isinstance(statement, cst.Return) and _is_returned_elsewhere(receiver, statement, context):
-        if is_loading:
-            message = f"`{method}` does not return the model, which is returned elsewhere in the function"
+    if isinstance(statement, cst.Return):
+        where = _where_it_is_a_model(receiver, statement, context) if is_loading else None
+        if where is not None:
+            message = f"`{method}` does not return the model{where}"
             yield Finding(call, message, f"call `{method}` on a line of its own, then return the model")
         return
     target = _only_target(statement)
@@ -105,13 +101,20 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             fix = NodeFix("drop the assignment", (delete_assignment_target(statement),))
             help_ = f"write `{context.text(receiver)}.{method}(...)` without the assignment"
             yield Finding(call, message, help_, fix=lambda: fix)
-    elif path is not None and is_loading and _is_used_as_model(target, statement, context):
+    elif path is not None and is_loading and is_bound_to_model(context.model, target, statement):
         yield Finding(
             call,
             message,
             f"make the model first, then call `{path}.{method}(...)`",
             fix=(lambda: _split(statement, receiver, path, context)) if isinstance(receiver, cst.Call) else None,
         )
+
+
+def _where_it_is_a_model(receiver: cst.BaseExpression, statement: cst.Return, context: Context) -> str | None:
+    """What shows that the model was to be returned."""
+    if _is_returned_elsewhere(receiver, statement, context):
+        return ", which is returned elsewhere in the function"
+    return ": the callers use a report of keys as one" if is_returned_as_model(context.model, statement) else None
 
 
 def _is_returned_elsewhere(receiver: cst.BaseExpression, statement: cst.Return, context: Context) -> bool:
@@ -137,7 +140,7 @@ def _method_called_on(call: cst.Call, context: Context) -> str | None:
     if not isinstance(attribute, cst.Attribute) or attribute.value is not call:
         return None
     is_called = context.model.tree.call_of(attribute) is not None
-    return attribute.attr.value if is_called and attribute.attr.value in _AS_MODEL else None
+    return attribute.attr.value if is_called and attribute.attr.value in AS_MODEL else None
 
 
 def _is_given_a_file(call: cst.Call, value: Value | None, context: Context) -> bool:
@@ -153,19 +156,6 @@ def _has_own_method(value: Value | None, method: str) -> bool:
     if isinstance(value, (Instance, Module)) and value.definition is not None:
         return own_method(value, method) is not None
     return value is not None and not isinstance(value, (Module, Object))
-
-
-def _is_used_as_model(target: cst.BaseExpression, statement: cst.CSTNode, context: Context) -> bool:
-    """Whether a later use of what is bound calls it, or one of the methods of a module or optimizer."""
-    bound = (binding for binding in bound_by(context.model, statement) if binding.key == dotted_path(target))
-    return any(_is_model_use(use, context) for binding in bound for use in uses(context.model, binding))
-
-
-def _is_model_use(node: cst.BaseExpression, context: Context) -> bool:
-    parent = context.parent(node)
-    if isinstance(parent, cst.Attribute) and parent.value is node and parent.attr.value in _AS_MODEL:
-        node = parent
-    return context.model.tree.call_of(node) is not None
 
 
 def _split(

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds modules that have no `forward`, but a method whose name is nearly that: `foward`, `farward`, `__forward__`. Also
-those that have the `forward` of a base, where the name is one letter off and nobody calls the method.
+those that have the `forward` of a base, where the name is one letter off and nobody calls the method, and those whose
+`forward` is indented into another method, as a function that nobody has.
 
 ## Why is this bad?
 
@@ -46,8 +47,9 @@ which somebody has put aside. Misspelled constructors are found by ML401.
 
 ## Fix safety
 
-Safe where the module has no `forward`: nothing can have called the method as that before, and nothing in the file
-calls it by its present name. Unsafe where the base has one: another method runs from then on.
+None for a function that has to be indented less. Else safe where the module has no `forward`: nothing can have called
+the method as that before, and nothing in the file calls it by its present name. Unsafe where the base has one: another
+method runs from then on.
 
 ## References
 
@@ -86,6 +88,7 @@ _OTHER_WORDS = frozenset({"toward", "towards", "forwarder", "forwarded"})
 @rule.on(cst.ClassDef)
 def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     """Report the method that was meant to be ``forward``."""
+    yield from _check_nested(node, context)
     names = [
         statement.name
         for statement in node.body.body
@@ -103,6 +106,30 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     elif _has_only_that_of_base(names[0], definition):
         unsafe = NodeFix("rename to `forward`", renamed, Applicability.UNSAFE)
         yield Finding(names[0], f"`{names[0].value}` is not `forward`: that of the base runs", fix=lambda: unsafe)
+
+
+def _check_nested(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
+    """Report a ``forward`` that stands in a method, as a function that nobody has."""
+    for method in node.body.body:
+        if not isinstance(method, cst.FunctionDef):
+            continue
+        for function in method.body.body:
+            if not isinstance(function, cst.FunctionDef) or function.name.value != "forward" or function.decorators:
+                continue
+            parameters = function.params.params
+            definition = context.model.class_info(node)
+            takes_self = bool(parameters) and parameters[0].name.value == "self"
+            is_module = takes_self and definition.framework is not None
+            if is_module and not _is_mentioned(function, context) and _has_no_forward(definition):
+                message = f"this `forward` is a function in `{method.name.value}`: the module has none"
+                yield Finding(function.name, message, "indent it less, as a method of the class")
+
+
+def _is_mentioned(function: cst.FunctionDef, context: Context) -> bool:
+    """Whether the method around a function has another use for its name."""
+    around = context.model.enclosing_function(function)
+    mentions = (name for name in context.model.names_by_word.get("forward", ()) if name is not function.name)
+    return any(context.model.enclosing_function(name) in (around, function) for name in mentions)
 
 
 def _is_nearly_forward(name: str) -> bool:

@@ -1,7 +1,7 @@
 """## What it does
 
 Finds layers with weights that are put into a list several times over: `[nn.Linear(3, 3)] * 4`,
-`[layer for _ in range(4)]`.
+`[layer for _ in range(4)]`, or `layers.append(layer)` in a loop, where a model is built of `layers`.
 
 ## Why is this bad?
 
@@ -52,6 +52,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_before, insert_after, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.truth import is_bool
+from mllint.semantic.modules.rounds import is_appended_each_round
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -110,11 +111,28 @@ def check_comprehension(clause: cst.CompFor, context: Context) -> Iterator[Findi
         yield Finding(node, help="make the layer inside the comprehension")
 
 
-def _is_one_layer(layer: cst.BaseExpression, node: cst.BaseExpression, context: Context) -> bool:
+@rule.on_method("append")
+def check_rounds(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``layers.append(layer)`` in a loop that made neither the layer nor the list, which a model is built of."""
+    if (
+        len(call.args) == 1
+        and is_appended_each_round(context.model, call)
+        and _is_one_layer(call.args[0].value, call, context, is_part=True)
+    ):
+        yield Finding(
+            call,
+            "every round adds the same layer to the list, with one set of weights",
+            "make the layer inside the loop",
+        )
+
+
+def _is_one_layer(
+    layer: cst.BaseExpression, node: cst.BaseExpression, context: Context, *, is_part: bool = False
+) -> bool:
     """Whether a list repeats one layer with weights, becomes part of a model, and does not say that it shares."""
     if not isinstance(context.value(layer), Module) or _says_so(dotted_path(layer) or ""):
         return False
-    is_part = isinstance(layer, cst.Call)
+    is_part = is_part or isinstance(layer, cst.Call)
     child: cst.CSTNode = node
     for ancestor in context.ancestors(node):
         match ancestor:

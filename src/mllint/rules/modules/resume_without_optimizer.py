@@ -1,6 +1,7 @@
 """## What it does
 
-Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them, and
+Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them, also by
+functions that another file calls, and
 loads of checkpoints in which the state of the optimizer is, as the code beside them saves it, and is left there: the
 same function loads the state of a scheduler or of another optimizer, or reads the epoch to go on from it, or it is
 given the optimizer and does nothing with it. And checkpoints with several networks
@@ -107,11 +108,12 @@ def check_load(call: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call that saves such a checkpoint."""
-    made = lacks_optimizer(context.model, call)
-    if made is not None:
-        statement = context.statement(made)
+    lacking = lacks_optimizer(context.model, call)
+    if lacking is not None:
+        home, made = lacking
+        statement = home.tree.parent(made)
         path = dotted_path(statement.targets[0].target) if isinstance(statement, cst.Assign) else None
-        stepped = [called_on(step) for step in context.model.calls_by_word.get("step", ())]
+        stepped = [called_on(step) for step in home.calls_by_word.get("step", ())]
         name = path if path in [dotted_path(item) for item in stepped if item is not None] else "optimizer"
         yield Finding(call, help=f'save `"optimizer": {name}.state_dict()` too, and load it back')
     elif (path := left_out(context.model, call) or left_out_scheduler(context.model, call)) is not None:

@@ -35,7 +35,8 @@ images = images.to("cuda")
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`), or what `to()`, `cuda()` or `detach()` is called on is computed with as nothing but a
 tensor is, `(predicted == labels).sum()`, `x.gt(0)`, or read as one, `x.data.numpy()`, or it is given another shape by
-its own (`x.view(x.shape[0], -1)`) or by numbers, as arrays are, too (`x.squeeze(0)`). Calls with `out=` or
+its own (`x.view(x.shape[0], -1)`) or by numbers, as arrays are, too (`x.squeeze(0)`), or `detach()` is called on what
+a network gives, in a project without a `detach()` of its own. Calls with `out=` or
 `inplace=True`. `x.to(device)` where `x` was made on that `device`, is there by `x = x.to(device)`, was made by a module
 that was moved there, is a copy of what was moved there on the same condition, comes to the CPU as it is from a loader,
 or comes from a function of the project that ends with a move to the same; nor where `x` is given to nothing but an

@@ -31,6 +31,7 @@
 ``converted``      saves of what was read from another file
 ``unpacked``       dicts in files that are taken for a pair
 ``given_back``     calls that copy the weights into what was read, instead of loading it
+``reports``        what loading gives back, taken for the model
 ``problems``       what is surely wrong with a load
 ``refused``        files that hold objects of Python, which PyTorch refuses since 2.6
 ``mistaken``       state dicts in files that are taken for the module whose state they are
@@ -55,6 +56,7 @@
 ``overwriting``    calls that write into the weights of a module by hand
 ``aliases``        what keeps the very tensors of a state dict
 ``better``         what is kept where something does better than what was kept before
+``kept_models``    modules that are themselves kept as the best
 ``snapshots``      state dicts that are kept while what they belong to goes on changing
 =================  ==================================================================================================
 """

@@ -18,20 +18,33 @@ _SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
 class Alias(msgspec.Struct, frozen=True):
     """Where the tensors of a state dict are put: ``call`` gives them, ``statement`` puts them there.
 
+    Or the whole thing that has the tensors: it is what ``call`` is then.
+
     ``holder`` is the name or dotted path that keeps them; ``is_entry``: under a key or at the end of what was there
     before; ``is_choice``: only in one case of ``x if y else z``. ``only_on_cpu``: of a module on another device the
     tensors are copied on the way.
     """
 
-    call: cst.Call
+    call: cst.BaseExpression
     statement: cst.CSTNode
     holder: cst.BaseExpression
     is_entry: bool
     is_choice: bool = False
     only_on_cpu: bool = False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether no state dict is kept, but the module itself."""
+        return not isinstance(self.call, cst.Call)
 
-def alias_of(model: "Model", call: cst.Call, start: cst.BaseExpression | None = None) -> Alias | None:
+    @property
+    def owner(self) -> cst.BaseExpression:
+        """The thing that has the tensors."""
+        is_asked = isinstance(self.call, cst.Call) and isinstance(self.call.func, cst.Attribute)
+        return self.call.func.value if is_asked else self.call  # type: ignore[attr-defined]
+
+
+def alias_of(model: "Model", call: cst.BaseExpression, start: cst.BaseExpression | None = None) -> Alias | None:
     """What becomes of the result of ``x.state_dict()``; ``None`` when it is copied, used up or not followed.
 
     ``start`` is a name that holds the result, where that is to be followed from. What a method returns is followed to
@@ -90,11 +103,11 @@ def alias_of(model: "Model", call: cst.Call, start: cst.BaseExpression | None = 
                 return None
 
 
-def _calls_by_itself(model: "Model", call: cst.Call, statement: cst.Return) -> list[cst.Call]:
+def _calls_by_itself(model: "Model", call: cst.BaseExpression, statement: cst.Return) -> list[cst.Call]:
     """The calls of a method that hands out the state of a part of its object, if all are made on that very object."""
     function = model.enclosing_function(statement)
     info = None if function is None else model.function_info(function)
-    receiver, path = None if info is None else info.self_name, dotted_path(call.func) or ""
+    receiver, path = None if info is None else info.self_name, dotted_path(getattr(call, "func", call)) or ""
     if info is None or receiver is None or not path.startswith(f"{receiver}."):
         return []
     calls = [item for item, _ in calls_of(model, info)]
@@ -102,7 +115,7 @@ def _calls_by_itself(model: "Model", call: cst.Call, statement: cst.Return) -> l
 
 
 def _assigned(
-    call: cst.Call, node: cst.BaseExpression, statement: cst.Assign | cst.AnnAssign | cst.NamedExpr
+    call: cst.BaseExpression, node: cst.BaseExpression, statement: cst.Assign | cst.AnnAssign | cst.NamedExpr
 ) -> Alias | None:
     if statement.value is not node:
         return None

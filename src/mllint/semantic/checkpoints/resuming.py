@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
-from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.expressions.arguments import callers, calls_of
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.mentions import mentions, method_calls
 from mllint.semantic.names.uses import bound_by, uses
@@ -30,14 +30,18 @@ _COUNTING = frozenset({
     "LambdaLR", "CyclicLR", "LinearLR",
 })  # fmt: skip
 _BEGIN = ("start", "begin", "resume", "last", "first")
+MAX_CALLS = 2
+"""Through how many functions a counter is handed on."""
 _WHOLE = ("save_state", "load_state")
 # Without momentum these keep nothing from one step to the next.
 _STATELESS_WITHOUT_MOMENTUM = frozenset({"torch.optim.SGD"})
 _STATELESS = frozenset({"paddle.optimizer.SGD"})
 
 
-def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
+def lacks_optimizer(model: "Model", call: cst.Call) -> "tuple[Model, cst.Call] | None":
     """The constructor of the optimizer whose state a call leaves out of a checkpoint that training resumes from.
+
+    With its file: what saves may be a function that another file calls.
 
     ``None`` for every other call, and where any part of that is not certain.
     """
@@ -46,7 +50,20 @@ def lacks_optimizer(model: "Model", call: cst.Call) -> cst.Call | None:
         return None
     counters = {key for part in found for key in part.keys[:1] if key is not None and key in COUNTERS}
     optimizer = _optimizer_of(model, call)
-    return optimizer if optimizer is not None and resumes_from(model, counters, call) else None
+    where = None if optimizer is None else (model, optimizer)
+    where = where or _optimizer_of_callers(model, call)
+    return where if where is not None and resumes_from(model, counters, call) else None
+
+
+def _optimizer_of_callers(model: "Model", call: cst.Call) -> "tuple[Model, cst.Call] | None":
+    """The optimizer of the one file that calls the function around a call, where nobody keeps its state otherwise."""
+    if any(word in model.calls_by_word for word in ("step", "backward")):
+        return None  # this file trains by itself
+    sites = [(home, site) for home, site in _calls_of_function(model, call) if home is not model]
+    if len({id(home) for home, _ in sites}) != 1 or any(_saves_optimizer(home, site) for home, site in sites):
+        return None
+    made = [(home, optimizer) for home, site in sites if (optimizer := _optimizer_of(home, site)) is not None]
+    return made[0] if made else None
 
 
 def left_out(model: "Model", call: cst.Call) -> str | None:
@@ -324,16 +341,27 @@ def resumes_from(model: "Model", counters: set[str], save: cst.Call | None = Non
     return False
 
 
-def _goes_on_from(model: "Model", item: cst.BaseExpression) -> bool:
-    """Whether a counter that was read becomes the start of a loop."""
+def _calls_of_function(model: "Model", node: cst.CSTNode) -> "Iterator[tuple[Model, cst.Call]]":
+    """The calls of the function that has a node, in its file and in those that import it."""
+    function = model.enclosing_function(node)
+    for home, seen in () if function is None else callers(model.function_info(function)):
+        yield from ((home, call) for call, _ in calls_of(home, seen))
+
+
+def _goes_on_from(model: "Model", item: cst.BaseExpression, calls: int = 0) -> bool:
+    """Whether a counter that was read becomes the start of a loop, also where a function hands it to its callers."""
     node: cst.CSTNode = item
     parent = model.tree.parent(node)
-    while isinstance(parent, (cst.BinaryOperation, cst.Arg)) or (
+    while isinstance(parent, (cst.BinaryOperation, cst.Arg, cst.IfExp)) or (
         isinstance(parent, cst.Call) and dotted_path(parent.func) in ("int", "range")
     ):
         if isinstance(parent, cst.Call) and dotted_path(parent.func) == "range":
             return True
         node, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.Return):
+        return calls <= MAX_CALLS and any(
+            _goes_on_from(home, call, calls + 1) for home, call in _calls_of_function(model, parent)
+        )
     if not isinstance(parent, (cst.Assign, cst.AnnAssign)):
         return False
     return any(

@@ -26,6 +26,7 @@ from mllint.syntax.shape import argument, constant, dotted_path, last_statement,
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 Loop: TypeAlias = cst.For | cst.While
 _TRAINING = re.compile(r"(?<!pre)train(?!ed|able)|fit|fine_?tune|epoch|optimi", re.IGNORECASE)
@@ -34,6 +35,8 @@ _OTHER = re.compile(r"eval|valid|test|sched|load|save", re.IGNORECASE)
 _KEPT_WORDS = ("best", "init", "orig", "start", "snapshot", "backup", "saved", "prev", "old", "last_good")
 _MAX_DEPTH = 2
 """Through how many further names the tensors are followed."""
+_DICT_READS = frozenset({"items", "values", "copy", "get", "pop"})
+_MODEL_READS = frozenset({"state_dict", "eval", "parameters", "save", "save_pretrained"})
 _ONLY_LOOKS = frozenset({"len", "print", "isinstance", "type", "id"})
 
 
@@ -41,11 +44,10 @@ class Snapshot:
     """A state dict that is kept, and what happens between then and its use."""
 
     def __init__(self, model: "Model", alias: Alias, depth: int = 0) -> None:
-        assert isinstance(alias.call.func, cst.Attribute)
         self.model = model
         self.alias = alias
         self.depth = depth
-        self.owner = alias.call.func.value
+        self.owner = alias.owner
         self.key = dotted_path(alias.holder) or ""
         kept = kept_as(model, self.owner) if isinstance(self.owner, cst.Name) and "." in self.key else None
         self.path = kept or dotted_path(self.owner) or ""
@@ -96,9 +98,17 @@ class Snapshot:
         """Whether somebody uses it as a copy after its owner has changed."""
         if self._is_filled_in or self._is_put_into_file:
             return False
-        if any(self._is_stale_at(node) for node in self._uses) or self._is_only_kept:
+        if any(self._is_stale_at(node) for node in self._uses) or self._is_only_kept or self.is_loaded_elsewhere:
             return True
         return any(further.is_stale for further in self._handed_on)
+
+    @property
+    def is_of_best_round(self) -> bool:
+        """Whether some rounds of a loop that goes on changing its owner keep it, each because it does better."""
+        loop = self._loop
+        if loop is None or not self._is_best_so_far or not self._is_conditional(loop):
+            return False
+        return any(self.model.tree.is_inside(change, loop) for change in self._changes)
 
     @property
     def _handed_on(self) -> "Iterator[Snapshot]":
@@ -173,17 +183,39 @@ class Snapshot:
 
         Not where a round of a loop may ask for it as soon as it has been kept.
         """
+        owner = self._keeping_class
+        for node in () if owner is None else self._reads_of(self.model, owner):
+            is_later = self._load_of(node) is not None or not any(self.model.tree.loops_around(node))
+            if is_later and self._is_kept_in_some_calls:
+                yield node
+
+    @cached_property
+    def is_loaded_elsewhere(self) -> bool:
+        """Whether another file loads what an object of the class has kept of the best of the calls of a method."""
+        owner = self._keeping_class
+        if owner is None or not self._is_best_so_far:
+            return False
+        return any(
+            _load_around(other, node) is not None
+            for other in self.model.importers(owner.name)
+            for node in self._reads_of(other, owner)
+        )
+
+    @property
+    def _keeping_class(self) -> "ClassInfo | None":
+        """The class whose method keeps it in an attribute."""
         scope = self.model.scope_of(self.alias.statement)
         info = self.model.function_info(scope.node) if isinstance(scope.node, cst.FunctionDef) else None
         holder, _, name = self.key.partition(".")
-        if info is None or info.owner is None or holder != info.self_name or self.alias.is_entry or "." in name:
-            return
-        for node in attributes(self.model, name):
-            value = None if method_of_receiver(self.model, node.value) else self.model.value(node.value)
-            if not isinstance(value, (Instance, Module)) or value.definition is None:
-                continue
-            is_later = self._load_of(node) is not None or not any(self.model.tree.loops_around(node))
-            if is_later and info.owner in value.definition.lineage and self._is_kept_in_some_calls:
+        is_attribute = info is not None and holder == info.self_name and not self.alias.is_entry and "." not in name
+        return info.owner if info is not None and is_attribute else None
+
+    def _reads_of(self, model: "Model", owner: "ClassInfo") -> Iterator[cst.Attribute]:
+        """Where a file names the attribute of objects of the class, from outside."""
+        for node in attributes(model, self.key.partition(".")[2]):
+            value = None if method_of_receiver(model, node.value) else model.value(node.value)
+            definition = value.definition if isinstance(value, (Instance, Module)) else None
+            if definition is not None and any(info.is_same_as(owner) for info in definition.lineage):
                 yield node
 
     @property
@@ -201,8 +233,10 @@ class Snapshot:
             return False
         while isinstance(parent, (cst.Subscript, cst.Attribute)) and parent.value is child:
             child, parent = parent, self.model.tree.parent(parent)
+        if isinstance(parent, cst.Call) and parent.func is node:
+            return self.alias.is_whole
         if isinstance(parent, cst.Call) and parent.func is child and isinstance(child, cst.Attribute):
-            return child.attr.value in ("items", "values", "copy", "get", "pop")
+            return child.attr.value in (_MODEL_READS if self.alias.is_whole else _DICT_READS)
         if isinstance(parent, cst.Arg):
             call = self.model.tree.parent(parent)
             return isinstance(call, cst.Call) and dotted_path(call.func) not in _ONLY_LOOKS
@@ -231,14 +265,7 @@ class Snapshot:
                 yield call.func.value
 
     def _load_of(self, node: cst.BaseExpression) -> cst.Call | None:
-        """The call of ``load_state_dict`` to which a use belongs."""
-        for ancestor in self.model.tree.ancestors(node):
-            if isinstance(ancestor, cst.Call):
-                is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in LOADING
-                return ancestor if is_load else None
-            if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
-                return None
-        return None
+        return _load_around(self.model, node)
 
     # -- one use ---------------------------------------------------------------------------------------------------
 
@@ -280,11 +307,16 @@ class Snapshot:
         load = self._load_of(node)
         if load is None or not isinstance(load.func, cst.Attribute):
             return "best" in name or (self._is_best_so_far and is_asked_from_outside(self.model, node))
-        if self._is_put_back(node):
+        if self._is_put_back(node) or (self._is_best_so_far and self._is_of_an_object(node)):
             return True
         if not any(self._may_change(call) for call in self.model.tree.by_type.get(cst.Call, ())):
             return "best" in name  # nothing in this file trains: what is called the best is kept while another does
         return self._is_loaded_by_owner(node) or any(word in name for word in _KEPT_WORDS)
+
+    def _is_of_an_object(self, node: cst.BaseExpression) -> bool:
+        """Whether code outside the class reads it: that does so when the calls that keep the best are over."""
+        is_outside = isinstance(node, cst.Attribute) and method_of_receiver(self.model, node.value) is None
+        return is_outside and self._keeping_class is not None
 
     def _is_put_back(self, node: cst.BaseExpression) -> bool:
         """Whether the very thing is given back, in another call, the best that an attribute kept of it."""
@@ -415,6 +447,17 @@ class Snapshot:
             return receiver == self.path and _takes_steps(self.model.value(func))
         is_mode = word == "train" and all(constant(arg.value) in (True, False) for arg in call.args)
         return not (is_mode and (receiver == self.path or receiver in ("model", "net", "self.model", "self.net")))
+
+
+def _load_around(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+    """The call of ``load_state_dict`` to which a use belongs."""
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.Call):
+            is_load = isinstance(ancestor.func, cst.Attribute) and ancestor.func.attr.value in LOADING
+            return ancestor if is_load else None
+        if isinstance(ancestor, (cst.BaseSmallStatement, cst.BaseCompoundStatement)):
+            return None
+    return None
 
 
 def _takes_steps(method: Value | None) -> bool:

@@ -1,5 +1,6 @@
 """Whether a method gives something new and leaves what it is called on as it was."""
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -56,6 +57,9 @@ _CONVERTING = frozenset({
     "short", "bool", "byte",
 })  # fmt: skip
 _KEEPING_NUMBERS = _CONVERTING | _MOVING | {"contiguous", "pin_memory"}
+_CUTTING = "detach"
+_OF_GRAPHS = "torch_geometric"
+_CUTS_BY_ITSELF = re.compile(rb"\bdef\s+detach\b")
 _CHANGING_CONTAINERS = frozenset({name for kind in (list, dict, set) for name in dir(kind)})
 
 
@@ -89,6 +93,19 @@ def is_defined_beside(model: "Model", name: str) -> bool:
             if sibling is not None and name in sibling.function_names:
                 return True
     return False
+
+
+def is_cut_tensor(model: "Model", value: Value | None, call: cst.Call) -> bool:
+    """Whether ``detach()`` is called on what a network gives, in a project where nothing has one of its own.
+
+    Lists and dicts of tensors have none, so it is a tensor; the state of a decoder may be an object that detaches the
+    tensors it holds, as the graphs of PyTorch Geometric do.
+    """
+    if not isinstance(value, Output) or call.args or last_word(call.func) != _CUTTING:
+        return False
+    if _CUTTING in model.function_names or model.imports(_OF_GRAPHS):
+        return False
+    return model.project is None or not model.project.is_written_anywhere(model.path, _CUTS_BY_ITSELF)
 
 
 def is_other_object(model: "Model", node: cst.BaseExpression) -> bool:

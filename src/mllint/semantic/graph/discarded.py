@@ -100,7 +100,7 @@ def _by_method(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tupl
     if needless.keeps_shape(call) or needless.is_shaped_anew(model, call) or needless.is_of_that_type(model, call):
         return None
     value = model.value(receiver)
-    if detaches(call) and isinstance(value, Tensor) and value.attached is False and not sets_flags(model):
+    if detaches(call) and isinstance(value, (Tensor, Output)) and value.attached is False and not sets_flags(model):
         return None  # there is no graph to take it out of
     is_sure = new_results.gives_new(model, value, name, paddle)
     if not (
@@ -108,6 +108,7 @@ def _by_method(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tupl
         or new_results.gives_new_on_some_way(model, receiver, name, paddle)
         or (value is None and _gives_new_shape(model, statement, call))
         or (value is None and is_moved_tensor(model, receiver, name))
+        or new_results.is_cut_tensor(model, value, call)
     ):
         return None
     returns = {fact.returns for fact in facts if fact is not None}

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
+from mllint.semantic.expressions.new_results import is_defined_beside
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.assigned import all_assigned, only_assigned
@@ -416,6 +417,9 @@ def is_wanted_of_tensor(model: "Model", node: cst.BaseExpression, flag: cst.Base
     return not (asks_for_none and constant(flag) is False)
 
 
+_GIVING = "parameters"
+
+
 def is_named_parameter(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression is a pair that the ``named_parameters()`` of a module gives: the variable of the loop."""
     bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
@@ -428,6 +432,19 @@ def is_named_parameter(model: "Model", node: cst.BaseExpression) -> bool:
         and call.func.attr.value == "named_parameters"
         and flagged_module(model, call.func.value) is not None
     )
+
+
+def is_all_parameters(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is what ``parameters()`` of a module gives: an iterator, or a list in Paddle."""
+    if isinstance(node, cst.Name):
+        node = only_assigned(model, node) or node
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute) or node.func.attr.value != _GIVING:
+        return False
+    if _GIVING in model.function_names or is_defined_beside(model, _GIVING):
+        return False  # what has a method of that name need be no module
+    module = node.func.value
+    is_unknown = model.value(module) is None and dotted_path(module) is not None
+    return is_unknown or flagged_module(model, module) is not None
 
 
 def call_with_lost_flag(model: "Model", parameter: cst.Call) -> cst.Call | None:

@@ -15,6 +15,7 @@ import msgspec
 from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.by_hand import holder_of_gradient
 from mllint.semantic.graph.leaves import whose_parameters
+from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.scopes import BindingKind
@@ -26,6 +27,7 @@ from mllint.syntax.shape import (
     fingerprint,
     has_star_arguments,
     last_word,
+    part_at,
     subscript_index,
 )
 from mllint.syntax.walk import children
@@ -56,14 +58,32 @@ def still_updated(model: "Model", node: cst.CSTNode, path: str, version: Version
     """
     if _is_undone(model, path):
         return None
-    for optimizer in _optimizers(model, path, node):
-        zeroing = (*_zeroing(model, optimizer, node), *_zeroing_by_hand(model, path, node))
-        if not zeroing or not all(_leaves_zeros(call, optimizer, version) for call in zeroing):
-            continue
-        sites = [site for step in _calls(model, optimizer, ("step",)) for site in _sites(model, step, node)]
-        if _moves_on_zero(optimizer) and _is_between(model, node, sites):
-            return StillUpdated(optimizer, zeroing)
+    for place in (node, *_calls_that_freeze(model, node, path)):
+        for optimizer in _optimizers(model, path, place):
+            zeroing = (*_zeroing(model, optimizer, place), *_zeroing_by_hand(model, path, place))
+            if not zeroing or not all(_leaves_zeros(call, optimizer, version) for call in zeroing):
+                continue
+            sites = [site for step in _calls(model, optimizer, ("step",)) for site in _sites(model, step, place)]
+            if _moves_on_zero(optimizer) and _is_between(model, place, sites):
+                return StillUpdated(optimizer, zeroing)
     return None
+
+
+def _calls_that_freeze(model: "Model", node: cst.CSTNode, path: str) -> Iterator[cst.Call]:
+    """Where an object calls a method of its own that does nothing on its way but to freeze a part of the object."""
+    function = model.enclosing_function(node)
+    info = None if function is None else model.function_info(function)
+    if info is None or info.owner is None or info.self_name != "self" or not path.startswith("self."):
+        return
+    for ancestor in model.tree.ancestors(node):
+        if ancestor is function:
+            break
+        if isinstance(ancestor, (cst.If, cst.While, cst.Try)):
+            return
+    for call in calls_of(model, f"self.{info.name}"):
+        around = model.enclosing_function(call)
+        if around is not None and model.function_info(around).owner is info.owner:
+            yield call
 
 
 def frozen_path(model: "Model", statement: cst.CSTNode) -> str | None:
@@ -170,7 +190,9 @@ def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object
     """The optimizers of the file that are given the parameters of a module, or of one that holds it."""
     owner = model.tree.nearest(node, cst.ClassDef)
     for call in model.tree.by_type.get(cst.Call, ()):
-        if not any(_is_within(path, item) for held in _held(call) for item in (held, *_kept_as(model, call, held))):
+        if not any(
+            _is_within(path, item) for held in _held(model, call) for item in (held, *_kept_as(model, call, held))
+        ):
             continue
         is_near = model.scope_of(call) is model.scope_of(node)
         is_near = is_near or (
@@ -181,15 +203,21 @@ def _optimizers(model: "Model", path: str, node: cst.CSTNode) -> Iterator[Object
             yield value
 
 
-def _held(call: cst.Call) -> Iterator[str]:
-    """The modules whose parameters stand in the arguments of a call."""
+def _held(model: "Model", call: cst.Call) -> Iterator[str]:
+    """The modules whose parameters stand in the arguments of a call, or in what is called by a name there."""
     pending: list[cst.CSTNode] = [
         arg.value
         for position, arg in enumerate(call.args)
         if position < 2 or (arg.keyword is not None and arg.keyword.value in ("params", "parameters"))
     ]
+    passed: set[int] = set()
     while pending:
         node = pending.pop()
+        if isinstance(node, cst.Name):
+            node = only_assigned(model, node) or node
+        if id(node) in passed:
+            continue  # a round of a loop may make it of itself
+        passed.add(id(node))
         held = _owner(node)
         if held is not None:
             yield held
@@ -207,8 +235,8 @@ def _kept_as(model: "Model", call: cst.Call, held: str) -> Iterator[str]:
     if [binding.kind for binding in info.scope.bindings.get(root, ())] != [BindingKind.PARAMETER]:
         return
     for key, bindings in info.scope.bindings.items():
-        value = bindings[0].value
-        if not key.startswith("self.") or not isinstance(value, cst.Name) or value.value != root or bindings[0].path:
+        value = part_at(bindings[0].value, bindings[0].path)
+        if not key.startswith("self.") or not isinstance(value, cst.Name) or value.value != root:
             continue
         if len(list(info.owner.assignments(key.removeprefix("self.")))) == 1:
             yield f"{key}{dot}{rest}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.names.assigned import all_assigned, only_assigned
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.writes import is_basic_index
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
 from mllint.syntax.shape import argument, dotted_path, integer_literal, subscript_index
@@ -30,6 +31,10 @@ _INDEXES = frozenset({
     "LongTensor", "argsort", "unique",
 })  # fmt: skip
 _FINDING = frozenset({"argmax", "argmin"})
+# They give the indexes beside the values. Paddle's `sort` and numpy's give the values alone.
+_WITH_INDEXES = frozenset({"topk"})
+_SORTING = frozenset({"sort"})
+_DRAWING = frozenset({"randint"})
 _BOOLEANS = frozenset({"torch.bool", "paddle.bool", "numpy.bool_", "numpy.bool", "builtins.bool"})
 _COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
 # Through these a write goes on to what they are taken of.
@@ -133,12 +138,14 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
         return all(isinstance(element, cst.Element) for element in index.elements)
     if is_mask(model, index) or _is_called(model, index, _INDEXES) or _is_found_along_dimension(model, index):
         return True
+    if _is_beside_values(model, index) or _is_drawn(model, index):
+        return True
     if isinstance(index, cst.Subscript) and len(index.slice) == 1 and isinstance(index.slice[0].slice, cst.Slice):
         return _copies(model, index.value)  # some of several indexes: `torch.randperm(n)[:k]`
     if isinstance(index, cst.Name):
         # What is kept in a name is as certain as what stands in the brackets.
         kept = only_assigned(model, index)
-        if isinstance(kept, (cst.Subscript, cst.Call)) and _copies(model, kept):
+        if isinstance(kept, (cst.Subscript, cst.Call, cst.Attribute)) and _copies(model, kept):
             return True
     if _is_part_of_indexes(model, index) or _is_array_of_list(model, index):
         return True
@@ -160,6 +167,33 @@ def _is_found_along_dimension(model: "Model", node: cst.BaseExpression) -> bool:
     given = argument(node, position, "dim") or argument(node, None, "axis")
     along = None if given is None else integer_literal(given.value)
     return along is not None and along not in (0, -1)
+
+
+def _is_beside_values(model: "Model", node: cst.BaseExpression) -> bool:
+    """``x.topk(k)[1]``, ``x.sort().indices``, or the second name of ``values, indexes = torch.topk(x, k)``."""
+    match node:
+        case cst.Subscript(value=pair):
+            is_second = integer_literal(subscript_index(node)) == 1
+        case cst.Attribute(value=pair, attr=cst.Name(value=name)):
+            is_second = name == "indices"
+        case cst.Name():
+            bindings = model.reaching(node)
+            is_second = len(bindings) == 1 and bindings[0].path == (1,) and bindings[0].kind is BindingKind.ASSIGN
+            pair = bindings[0].value if is_second and bindings[0].value is not None else node
+        case _:
+            return False
+    if not is_second or not isinstance(pair, cst.Call):
+        return False
+    return _is_called(model, pair, _WITH_INDEXES) or (
+        _is_called(model, pair, _SORTING) and isinstance(model.value(pair), (Elements, Repeated))
+    )
+
+
+def _is_drawn(model: "Model", node: cst.BaseExpression) -> bool:
+    """``torch.randint(0, n, (5,))``: as many as its shape says, in at least one dimension."""
+    if not isinstance(node, cst.Call) or not _is_called(model, node, _DRAWING):
+        return False
+    return any(isinstance(arg.value, (cst.Tuple, cst.List)) and arg.value.elements for arg in node.args)
 
 
 def _is_part_of_indexes(model: "Model", node: cst.BaseExpression) -> bool:

@@ -1,15 +1,22 @@
 """Which mode a module is in, where the file says so."""
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+
+
+_SWITCHING = re.compile(rb"\beval\s*\(|\btrain\s*\(\s*[^)\s]|\btraining\s*=")
+"""What may switch a module to evaluation, however it came there."""
 
 
 def surely_trains(model: "Model", module: cst.BaseExpression, place: cst.CSTNode) -> bool:
@@ -35,8 +42,10 @@ def surely_trains(model: "Model", module: cst.BaseExpression, place: cst.CSTNode
                 switches.append((there[1], _mode(call)))
     if not all(mode is True for _, mode in switches):
         return False
+    if "." in path and not switches:
+        return not elsewhere and _is_made_for_object(model, module) and not _is_switched_anywhere(model)
     if "." in path:  # an attribute: any method of its object may switch it
-        return bool(switches) and not _may_be_switched_between(model, module, max(switches)[0], here[1])
+        return not _may_be_switched_between(model, module, max(switches)[0], here[1])
     return bool(switches) or not elsewhere or _is_new(model, module, here[1])
 
 
@@ -59,6 +68,31 @@ def _may_be_switched_between(model: "Model", module: cst.BaseExpression, first: 
         if model.tree.call_of(parent) is not None and not isinstance(model.value(parent), Module):
             return True
     return False
+
+
+def _is_made_for_object(model: "Model", module: cst.BaseExpression) -> bool:
+    """Whether an attribute is a module that the constructor of its object makes, and nothing sets anew."""
+    method = method_of_receiver(model, module.value) if isinstance(module, cst.Attribute) else None
+    if method is None or method.owner is None or not isinstance(module, cst.Attribute):
+        return False
+    value = model.value(module)
+    word, start = module.attr.value, method.owner.methods.get("__init__")
+    set_there = [
+        item
+        for item in attributes(model, word)
+        if isinstance(model.tree.parent(item), (cst.AssignTarget, cst.AnnAssign, cst.Element))
+        and ((of := method_of_receiver(model, item.value)) is None or of.owner is method.owner)
+    ]
+    if start is None or len(set_there) != 1 or not isinstance(value, Module) or value.call is None:
+        return False
+    statement = model.tree.nearest(set_there[0], cst.Assign)
+    is_made = isinstance(statement, cst.Assign) and statement.value is value.call
+    return is_made and model.enclosing_function(set_there[0]) is start.node
+
+
+def _is_switched_anywhere(model: "Model") -> bool:
+    """Whether a file of the project may switch a module to evaluation: it may be one that it knows by its object."""
+    return model.project is None or model.project.is_written_anywhere(model.path, _SWITCHING)
 
 
 def _is_new(model: "Model", module: cst.BaseExpression, order: int) -> bool:

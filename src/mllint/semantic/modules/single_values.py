@@ -4,13 +4,21 @@ The shapes of what flows through ``forward`` are followed as far as it is a stra
 """
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Elements, Module, Symbol
-from mllint.syntax.shape import argument, constant, dotted_path, integer_literal
+from mllint.syntax.shape import (
+    argument,
+    called_on,
+    constant,
+    dotted_path,
+    integer_literal,
+    is_super_call,
+    last_word,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -32,6 +40,13 @@ class Shape(enum.Enum):
     UNKNOWN = "unknown"
 
 
+class _Layers(NamedTuple):
+    """The call that gives a ``Sequential`` its layers."""
+
+    model: "Model"
+    call: cst.Call
+
+
 class SingleValueError(Exception):
     """A ``BatchNorm`` was handed one value per channel; carries the name of its class."""
 
@@ -46,6 +61,7 @@ _KEEPING_FUNCTIONS = frozenset({
 })  # fmt: skip
 _POOLS = frozenset({"AdaptiveAvgPool2d", "AdaptiveMaxPool2d"})
 _CONVOLUTIONS = frozenset({"Conv2d"})
+_SEQUENTIAL = "torch.nn.Sequential"
 _NORMS = {"BatchNorm1d": Shape.FLAT, "BatchNorm2d": Shape.POOLED}
 
 
@@ -102,16 +118,36 @@ def _through_sequence(model: "Model", call: cst.Call, shape: Shape, steps: int) 
 
 def _through_class(definition: "ClassInfo", shape: Shape, steps: int) -> Shape:
     forward = definition.method("forward")
+    layers = _layers_of(definition)
+    if forward is None and layers is not None:
+        return _through_sequence(layers.model, layers.call, shape, steps)
     if forward is None or len(forward.parameters) != 2 or not isinstance(forward.node.body, cst.IndentedBlock):
         return Shape.UNKNOWN
-    return _Line(forward.model, {forward.parameters[1].name.value: shape}, steps).run(forward.node.body)
+    return _Line(forward.model, {forward.parameters[1].name.value: shape}, steps, layers).run(forward.node.body)
+
+
+def _layers_of(definition: "ClassInfo") -> _Layers | None:
+    """What the constructor of a class derived from ``Sequential`` alone gives to that of its base."""
+    start = definition.methods.get("__init__")
+    if definition.has_unknown_base or list(definition.library_bases) != [_SEQUENTIAL] or start is None:
+        return None
+    calls = [
+        call
+        for call in start.model.tree.calls_in(start.node)
+        if isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "__init__"
+        and isinstance(call.func.value, cst.Call)
+        and is_super_call(call.func.value)
+    ]
+    return _Layers(start.model, calls[0]) if len(calls) == 1 and calls[0].args else None
 
 
 class _Line:
     """The statements of one ``forward``, one after another, with the shapes of its local names."""
 
-    def __init__(self, model: "Model", shapes: dict[str, Shape], steps: int) -> None:
+    def __init__(self, model: "Model", shapes: dict[str, Shape], steps: int, layers: _Layers | None = None) -> None:
         self.model = model
+        self.layers = layers
         self.shapes = shapes
         self.steps = steps
 
@@ -171,6 +207,8 @@ class _Line:
         given = [self.shape(arg.value) for arg in node.args]
         if any(arg.star for arg in node.args):
             return Shape.UNKNOWN
+        if self.layers is not None and len(given) == 1 and _is_base_forward(node):
+            return _through_sequence(self.layers.model, self.layers.call, given[0], self.steps)
         value = self.model.value(node.func)
         if isinstance(value, Module):
             return _through(self.model, value, given[0] if len(given) == 1 else Shape.UNKNOWN, self.steps)
@@ -202,6 +240,12 @@ class _Line:
         if name in ("view", "reshape") and len(call.args) == 2 and _is_batch_size(call.args[0].value, receiver):
             return Shape.FLAT if integer_literal(call.args[1].value) == -1 else Shape.UNKNOWN
         return Shape.UNKNOWN
+
+
+def _is_base_forward(call: cst.Call) -> bool:
+    """``super().forward(x)``."""
+    receiver = called_on(call)
+    return isinstance(receiver, cst.Call) and is_super_call(receiver) and last_word(call.func) == "forward"
 
 
 def _starts_at_one(arg: cst.Arg) -> bool:
