@@ -34,6 +34,7 @@ from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.record_fields import fields_of
 from mllint.semantic.values import (
     Elements,
     Function,
@@ -399,7 +400,7 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
         name = value.name if isinstance(value, Symbol) else None
         return name is None or name.partition(".")[0] in _HARMLESS or lookup.wrapper(name) is not None
     if not isinstance(call.func, cst.Attribute):
-        return False
+        return bool(fields_of(frame.model, call.func))  # a named tuple
     if call.func.attr.value in READING or inside_of(frame.model, call) is not None:
         return True
     receiver = frame.value(call.func.value)

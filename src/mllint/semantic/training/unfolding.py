@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.semantic import flow
 from mllint.semantic.events.entered import receiver_of
 from mllint.semantic.events.given import literal_rounds, truth
+from mllint.semantic.events.held import parts_of
 from mllint.semantic.events.kinds import kind_of, may_name_thing
 from mllint.semantic.events.places import is_nothing, unpacked
 from mllint.semantic.events.steps import (
@@ -429,11 +430,10 @@ def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
     if isinstance(call.func, cst.Call) and _is_of_any_name(call.func):
         parts += [arg.value for arg in call.func.args[:1]]
     for part in parts:
-        named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
-        for node in (part, *(element.value for element in named)):
+        for home, node in ((frame, part), *parts_of(frame, part)):
             if dotted_path(node) is not None or isinstance(node, cst.Subscript):
-                thing = frame.thing(node)
-                if thing is not None and not _is_setting(thing) and not _is_plainly_data(frame.value(node)):
+                thing = home.thing(node)
+                if thing is not None and not _is_setting(thing) and not _is_plainly_data(home.value(node)):
                     touched.append(thing)
     called = frame.value(call.func)
     if isinstance(called, Instance):
