@@ -39,6 +39,10 @@ class Run(msgspec.Struct, eq=False):
             self._derived[key] = derive()
         return self._derived[key]  # type: ignore[return-value]
 
+    def note(self, key: object, answer: object) -> None:
+        """Put down what ``derived`` is to answer from now on."""
+        self._derived[key] = answer
+
     @property
     def loops(self) -> "tuple[Loop, ...]":
         """The loops in which events happen, each time that one comes about."""

@@ -25,10 +25,11 @@ from mllint.semantic.events.steps import (
     Step,
     Within,
 )
-from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.events.things import Frame, Named, Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.decorators import Wrapped, wrapping_of
+from mllint.semantic.training.kept_calls import Kept, can_be_entered, filled, kept_call
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
@@ -61,6 +62,7 @@ class _Unfolding:
         self._events = 0
         self._wrapped: dict[Frame, Wrapped] = {}
         """Which function the run of a decorator's wrapper calls, and how."""
+        self._entered: list[Kept] = []
 
     def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         suite: cst.CSTNode = node if isinstance(node, cst.Module) else node.body
@@ -246,11 +248,25 @@ class _Unfolding:
                 for arm, function in enumerate(several)
             )
             return _kept(branches)
+        if type(call.func) is cst.Name and (kept := kept_call(frame, call.func)) is not None:
+            return self._kept_call(call, kept, frame, around)
         steps = [] if flow.does_nothing(frame, call, value) else self._unknown(call, frame, around)
         if _gives_loss(call, value, frame):
             assert isinstance(call.func, cst.Attribute)
             seen = flow.Seen(Kind.FORWARD, frame.thing(call.func.value), is_proven=False)
             steps.append(self._event(seen, call, frame, around))
+        return steps
+
+    def _kept_call(self, call: cst.Call, kept: Kept, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of a lambda, or of what ``partial`` was given, where a name of it is called."""
+        function = filled(frame, call, kept)
+        if function is not None:
+            return self._followed(call, function[0], frame, around, function[1])
+        if kept in self._entered or not can_be_entered(frame, call, kept):
+            return self._unknown(call, frame, around)
+        self._entered.append(kept)
+        steps = self._expression(kept.node.body, kept.frame, around) if isinstance(kept.node, cst.Lambda) else []
+        self._entered.pop()
         return steps
 
     def _forward(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
@@ -291,7 +307,9 @@ class _Unfolding:
         helper.body = self.body(wrapping.wrapper.node, inner, (*around, Around(helper)))
         return [helper]
 
-    def _followed(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+    def _followed(
+        self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...], given: Named | None = None
+    ) -> list[Step]:
         function, instance_of = called.definition, _class_of(call, called, frame)
         is_followed = matters(function) or is_pass(called, frame.function)
         if not is_followed and (instance_of is None or not calls_what_matters(function, instance_of)):
@@ -305,7 +323,7 @@ class _Unfolding:
             return [*hidden, *self._unknown(call, frame, around)]
         receiver, outer = receiver_of(frame, call, called), function.scope.parent
         around_it = frame.run_of(outer) if outer is not None and outer.is_function else None
-        inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
+        inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of, elements=given or {})
         helper = Helper(call, inner)
         helper.body = self.body(function.node, inner, (*around, Around(helper)))
         return [helper] if helper.body else []
