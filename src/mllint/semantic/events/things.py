@@ -29,11 +29,11 @@ from mllint.semantic.events.places import (
     unpacked,
 )
 from mllint.semantic.events.stars import given_with_stars
-from mllint.semantic.events.values_given import may_be_known_better, value_given
+from mllint.semantic.events.values_given import value_given
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.values import ClassObject, Function, Instance, Loaded, Method, Module, Value, says_more
+from mllint.semantic.values import ClassObject, Function, Instance, Loaded, Method, Module, Other, Value, says_more
 from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
 
 if TYPE_CHECKING:
@@ -130,7 +130,10 @@ class Frame(msgspec.Struct, eq=False):
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""
         value = self.model.value(node)
-        if value is not None and not may_be_known_better(value):
+        # What those who give it may know better: a module that is only annotated, and what `args` keeps.
+        if value is not None and type(value) is not Method and not (isinstance(value, Module) and value.call is None):
+            return value
+        if type(value) is Method and type(value.receiver) is not Other:
             return value
         given = value_given(self, node)
         if isinstance(value, Method):

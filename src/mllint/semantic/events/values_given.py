@@ -8,19 +8,10 @@ from mllint.semantic.events.held import held, unpacked_from
 from mllint.semantic.events.places import itself_of
 from mllint.semantic.expressions.attributes import attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Method, Module, Other, Value
+from mllint.semantic.values import Method, Module, Value
 
 if TYPE_CHECKING:
     from mllint.semantic.events.things import Frame
-
-
-def may_be_known_better(value: Value) -> bool:
-    """Whether those who give something may know more of it than its file: of a module that is only annotated, and of
-    what an object of no class of the project keeps: ``args.model``.
-    """
-    if type(value) is Method:
-        return type(value.receiver) is Other
-    return isinstance(value, Module) and value.call is None
 
 
 def value_given(frame: "Frame", node: cst.BaseExpression) -> Value | None:

@@ -177,7 +177,9 @@ def _calls(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]
         for call in model.calls_by_word.get(function.name, ())
         if isinstance(value := model.value(call.func), Function) and value.definition is function
     ]
-    return found + [_Call(model, call) for call in (*_given_to(function), *_handed_to(function))]
+    found += [_Call(model, call) for call in _given_to(function)]
+    is_only_handed_on = not found and function.owner is None
+    return [_Call(model, call) for call in _handed_to(function)] if is_only_handed_on else found
 
 
 def _calls_in_bases(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
@@ -304,7 +306,10 @@ def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:
 
 
 def _handed_to(function: FunctionInfo) -> Iterator[cst.Call]:
-    """The calls that hand a function to another one of the project which calls it, also by way of ``partial``."""
+    """The calls that hand a function to another one of the project which calls it, also by way of ``partial``.
+
+    Only to one that trains, ``fit(net, loader, evaluate)``: from others nothing is known that it does not know itself.
+    """
     model = function.model
     for arg in handing_on(function):
         call = model.tree.parent(arg)
@@ -342,7 +347,8 @@ def _calls_what_it_is_given(model: "Model", call: cst.Call, arg: cst.Arg) -> boo
         position = call.args.index(arg)
         name = own[position].name.value if position < len(own) else ""
     calls = info.model.tree.calls_in(info.node.body)
-    return any(isinstance(item.func, cst.Name) and item.func.value == name for item in calls)
+    is_called = any(isinstance(item.func, cst.Name) and item.func.value == name for item in calls)
+    return is_called and id(info.node) in info.model.runs.worded
 
 
 def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:

@@ -54,6 +54,7 @@ from mllint.semantic.training.training_modes import (
     is_told_its_mode,
     is_trained,
     keeps_its_output,
+    learns,
     mode_matters,
     modes_before,
     records_graph,
@@ -370,12 +371,8 @@ def _asking_for_mode(found: DataRound) -> list[Event]:
     matters = {id(forward): mode_matters(forward, run) for forward in found.forwards}
     is_known = True in matters.values()
     asking = [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
-    trained = [forward for forward in asking if forward.thing is not None and _learns(run, forward.thing)]
+    trained = [forward for forward in asking if forward.thing is not None and learns(run, forward.thing)]
     return trained or asking
-
-
-def _learns(run: Run, module: Thing) -> bool:
-    return is_trained(run, module) or is_copy_of_trained(run, module)
 
 
 def _asks(run: Run, forward: Event, matters: bool | None, is_known: bool) -> bool:

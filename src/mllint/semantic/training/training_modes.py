@@ -257,6 +257,11 @@ def is_copy_of_trained(run: Run, module: Thing) -> bool:
     return any(is_trained(run, original) for original in originals(run, module))
 
 
+def learns(run: Run, module: Thing) -> bool:
+    """Whether a run trains a module, or what it is a copy of."""
+    return is_trained(run, module) or is_copy_of_trained(run, module)
+
+
 def is_updated_in(loop: Loop, module: Thing) -> bool:
     """Whether an optimizer steps in a loop that may have the module's parameters, or these are updated by hand."""
     for event in events(loop.body):
