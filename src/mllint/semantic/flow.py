@@ -34,6 +34,7 @@ from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.record_fields import fields_of
 from mllint.semantic.values import (
     Elements,
     Function,
@@ -335,6 +336,13 @@ def _load(frame: Frame, call: cst.Call) -> Seen | None:
     return Seen(Kind.LOAD, frame.thing(receiver))
 
 
+def _copy(frame: Frame, call: cst.Call) -> Seen | None:
+    is_plain = len(call.args) == 1 and not call.args[0].star
+    if not is_plain or frame.model.qualified_name(call.func) != "copy.deepcopy":
+        return None
+    return Seen(Kind.COPY, frame.thing(call.args[0].value))
+
+
 def _save(frame: Frame, call: cst.Call) -> Seen | None:
     return Seen(Kind.SAVE) if frame.model.qualified_name(call.func) in ("torch.save", "paddle.save") else None
 
@@ -371,6 +379,7 @@ _READERS: dict[str, Reader] = {
     "load_state_dict": _load,
     "set_state_dict": _load,
     "set_dict": _load,
+    "deepcopy": _copy,
     "save": _save,
     "trace": _trace,
     **dict.fromkeys(_CLIPPING, _clip),
@@ -379,7 +388,7 @@ _READERS: dict[str, Reader] = {
 EVENT_WORDS = frozenset(_READERS)
 """The last words of the calls that may be events."""
 WORDS = frozenset({*_READERS, *GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - {
-    "update", "save", "scale", "train", "eval", "copy_", "add_", "sub_", "div_", "mul_", "forward",
+    "update", "save", "scale", "train", "eval", "copy_", "add_", "sub_", "div_", "mul_", "forward", "deepcopy",
 }  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""
 MODE_WORDS = frozenset({"train", "eval"})
@@ -399,7 +408,7 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
         name = value.name if isinstance(value, Symbol) else None
         return name is None or name.partition(".")[0] in _HARMLESS or lookup.wrapper(name) is not None
     if not isinstance(call.func, cst.Attribute):
-        return False
+        return bool(fields_of(frame.model, call.func))  # a named tuple
     if call.func.attr.value in READING or inside_of(frame.model, call) is not None:
         return True
     receiver = frame.value(call.func.value)

@@ -14,11 +14,12 @@ Finds evaluations of a model that is in training mode on every way there:
 - **`torch.jit.trace()`** whose result is saved: it has written down what the layers do in training, and `eval()`
   changes nothing in what is loaded.
 
-The model is one whose own training goes on before, or that is seen to have dropout or batch normalization and that
-nothing has switched since it was made. Where a setting picks its class, it is enough that the run calls its `train()`
-or `eval()` anywhere: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as
-forward passes. Of several calls of the function around, or of several modules that are trained together, one that is
-forgotten while the others are switched is enough.
+The model is one whose own training goes on before, or a deep copy of it, or that is seen to have dropout or batch
+normalization and that nothing has switched since it was made. A dict, a record or `args` may hand it on, so may
+`partial` or a lambda. Where a setting picks its class, it is enough that the run calls its `train()` or `eval()`
+anywhere: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward
+passes. Of several calls of the function around, or of several modules that are trained together, one that is forgotten
+while the others are switched is enough.
 
 ## Why is this bad?
 

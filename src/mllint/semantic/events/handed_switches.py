@@ -10,13 +10,15 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import MODES
+from mllint.semantic.events.elements import EVERY
+from mllint.semantic.events.held import held, parts_of
 from mllint.semantic.events.kinds import kind_of, may_have_mode
 from mllint.semantic.events.makers import makers_of
-from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Value, own_method
-from mllint.syntax.shape import last_word
+from mllint.syntax.shape import integer_literal, last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 FOR_EACH = ("apply", "map")
@@ -57,9 +59,19 @@ def switched_thing(frame: Frame, node: cst.BaseExpression) -> Thing | None:
     """
     thing = frame.thing(node)
     if thing is None or EVERY not in thing.path:
-        return thing
+        return None if thing is not None and _is_any_of_several(frame, node) else thing
     collection = thing.path[: thing.path.index(EVERY)]
     return None if any(_is_put_together(root, collection) for root in thing.roots) else thing
+
+
+def _is_any_of_several(frame: Frame, node: cst.BaseExpression) -> bool:
+    """Whether a key that is not written there picks one of several things with names of their own: ``nets[name]``."""
+    if not isinstance(node, cst.Subscript) or held(frame, node) is not None:
+        return False
+    key = subscript_index(node)
+    if string_literal(key) is not None or integer_literal(key) is not None:
+        return False
+    return any(not isinstance(part, cst.Call) for _, part in parts_of(frame, node.value))
 
 
 def _is_put_together(root: Binding | ClassInfo, path: tuple[str, ...]) -> bool:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.semantic.events.elements import EVERY
 from mllint.semantic.events.entered import entered
 from mllint.semantic.events.places import is_nothing
-from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.names.uses import uses, without_narrowing

@@ -45,6 +45,8 @@ class Kind(enum.Enum):
     """A module's parameters stop, or may stop, to ask for gradients."""
     THAW = "thaw"
     """A module's parameters ask for gradients (again)."""
+    COPY = "copy"
+    """A deep copy of a thing is made."""
     LOAD = "load"
     """State is loaded into a thing."""
     TRACE = "trace"

@@ -11,30 +11,30 @@ import libcst as cst
 import msgspec
 from msgspec.structs import replace
 
+from mllint.semantic.events.elements import EVERY, element_of
+from mllint.semantic.events.held import held, unpacked_from
 from mllint.semantic.events.places import (
     bound_to_call,
     children_of,
     handed_back,
     handed_through,
-    has_named_parts,
     inside_of,
     is_bound_by_way,
     is_handed_on,
     is_nothing,
     itself_of,
-    keeps_named_parts,
     place_in_returns,
     runs_over_keys,
     target_of,
     unpacked,
 )
-from mllint.semantic.expressions.attributes import attribute
+from mllint.semantic.events.stars import given_with_stars
+from mllint.semantic.events.values_given import value_given
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.values import ClassObject, Function, Instance, Loaded, Module, Value, says_more
-from mllint.syntax.iteration import sources
-from mllint.syntax.shape import argument, fingerprint, has_star_arguments, last_word, subscript_index
+from mllint.semantic.values import ClassObject, Function, Instance, Loaded, Method, Module, Other, Value, says_more
+from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 Known = dict[Binding, cst.BaseExpression]
 Named = dict[Binding, tuple["Frame", cst.BaseExpression]]
 _MAX_STEPS = 24
-EVERY = "[*]"
-"""The step to each element of a collection."""
 
 
 class Thing(msgspec.Struct, frozen=True):
@@ -89,6 +87,8 @@ class Frame(msgspec.Struct, eq=False):
     """What the variables of loops over literals, ``for phase in ("train", "val")``, or over names stand for."""
     _things: dict[Binding, Thing | None] = {}
     _running: list[Binding] = []
+    valued: list[Binding] = []
+    """The names of which it is being worked out what they are: one may be made of itself."""
 
     @property
     def depth(self) -> int:
@@ -130,42 +130,32 @@ class Frame(msgspec.Struct, eq=False):
     def value(self, node: cst.BaseExpression) -> Value | None:
         """What an expression is, as far as its own file or the callers tell."""
         value = self.model.value(node)
-        if value is not None and not (isinstance(value, Module) and value.call is None):
+        # What those who give it may know better: a module that is only annotated, and what `args` keeps.
+        if value is not None and type(value) is not Method and not (isinstance(value, Module) and value.call is None):
             return value
-        given = self._value_given(node)
+        if type(value) is Method and type(value.receiver) is not Other:
+            return value
+        given = value_given(self, node)
+        if isinstance(value, Method):
+            return given or value
         # What is annotated may be known better by those who give it.
         return given if value is None or (isinstance(given, Module) and says_more(given, value)) else value
-
-    def _value_given(self, node: cst.BaseExpression) -> Value | None:
-        """What an expression is, as far as the callers tell, or those who made the object whose method runs."""
-        if isinstance(node, cst.Name):
-            bindings = self.model.reaching(node)
-            given = self.given(bindings[0]) if len(bindings) == 1 else None
-            return None if given is None else given[0].value(given[1])
-        if (receiver := itself_of(self.model, node)) is not None:
-            return self.value(receiver)
-        if not isinstance(node, cst.Attribute):
-            return None
-        if self.model.value(node.value) is None:
-            return attribute(self.model, self.value(node.value), node.attr.value)
-        # `self.net` of an evaluator: what it was given where it was made
-        is_called = self.receiver is not None or self.caller is not None
-        holder = self.thing(node.value) if is_called and isinstance(node.value, cst.Name) else None
-        kept = None if holder is None else self.kept(holder, node.attr.value)
-        return None if kept is None else kept[0].value(kept[1])
 
     def given(self, binding: Binding) -> "tuple[Frame, cst.BaseExpression] | None":
         """What the caller gives for a parameter, or a loop over names for its variable, and the run of it, if known."""
         if binding in self.elements:
             return self.elements[binding]
         function, call, caller = self.function, self.call, self.caller
-        if function is None or call is None or caller is None or has_star_arguments(call):
+        if function is None or call is None or caller is None:
             return None
         if binding.kind is not BindingKind.PARAMETER or binding.scope is not function.scope:
             return None
         positions = [index for index, item in enumerate(function.parameters) if item is binding.node]
         skipped = 1 if function.self_name is not None else 0
-        passed = argument(call, positions[0] - skipped if positions else None, binding.key)
+        position = positions[0] - skipped if positions else None
+        passed = argument(call, position, binding.key)
+        if passed is None and has_star_arguments(call):
+            return given_with_stars(self, position, binding.key)
         return None if passed is None else (caller, passed.value)
 
     def owner_of(self, node: cst.BaseExpression) -> ClassInfo | None:
@@ -190,6 +180,8 @@ class Frame(msgspec.Struct, eq=False):
             case cst.Attribute():
                 return self._attribute(node, steps)
             case cst.Subscript():
+                if (named := self._held(node, steps)) is not None:
+                    return named
                 holder, index = self.thing(node.value, steps - 1), subscript_index(node)
                 if holder is None or index is None:
                     return None
@@ -271,13 +263,15 @@ class Frame(msgspec.Struct, eq=False):
                 home, element = self.elements[binding]
                 return home.thing(element, steps - 1)
             case BindingKind.LOOP if value is not None:
-                return self._element(value, binding.path, steps)
+                return element_of(self, value, binding.path, steps)
             case BindingKind.ASSIGN | BindingKind.ANNOTATED | BindingKind.WITH if value is not None:
                 if isinstance(value, (cst.Tuple, cst.List)) and binding.path and binding.path[0] is not None:
                     parts = [element.value for element in value.elements]
                     if binding.path[0] < len(parts) and len(binding.path) == 1:
                         return self.thing(parts[binding.path[0]], steps - 1) or own
-                return own if binding.path else self._alias(value, steps) or own
+                if binding.path:
+                    return _named(unpacked_from(self, binding), steps) or own
+                return self._alias(value, steps) or own
         return own
 
     def _alias(self, value: cst.BaseExpression, steps: int) -> Thing | None:
@@ -355,8 +349,19 @@ class Frame(msgspec.Struct, eq=False):
             roots = frozenset() if thing is None else thing.roots
             if thing is not None and not any(isinstance(root, Binding) and root in bound for root in roots):
                 return thing
+        if (named := self._held(node, steps)) is not None:
+            return named
         holder = self.thing(node.value, steps - 1)
         return None if holder is None else self._of_instance(holder, node.attr.value, steps)
+
+    def _held(self, node: cst.Attribute | cst.Subscript, steps: int) -> Thing | None:
+        """The thing with a name of its own that a dict, a list or a record has under a key, or as an attribute."""
+        return _named(held(self, node), steps)
+
+    def at(self, binding: Binding) -> "Frame":
+        """Any run of the body that binds something: it is not seen to be called."""
+        model = binding.scope.model
+        return Frame(model, function_around(model, binding.node))
 
     def _of_instance(self, holder: Thing, name: str, steps: int) -> Thing:
         """An attribute of a thing; where the class only ever gives it another one's name, that one: ``self.net``."""
@@ -467,28 +472,11 @@ class Frame(msgspec.Struct, eq=False):
                     return frame.caller, value, made
         return None
 
-    def _element(self, iterable: cst.BaseExpression, path: tuple[int | None, ...], steps: int) -> Thing | None:
-        """Each element of what is run over: ``for optimizer in self.optimizers``, ``enumerate``, ``zip``, ``items``."""
-        found = [item for item in sources(iterable) if path[: len(item.path)] == item.path]
-        if len(found) != 1:
-            return None
-        node, rest = found[0].node, path[len(found[0].path) :]
-        match node:
-            case cst.Call(func=cst.Attribute(value=mapping, attr=cst.Name(value=word)), args=()):
-                return self._each(mapping, steps) if (word, rest) in (("values", ()), ("items", (1,))) else None
-            case cst.Call():
-                return None
-        return None if rest else self._each(node, steps)
 
-    def _each(self, collection: cst.BaseExpression, steps: int) -> Thing | None:
-        holder = self.thing(collection, steps - 1)
-        if holder is None or isinstance(collection, (cst.List, cst.Tuple)):
-            return None
-        made = [root.value for root in holder.roots if isinstance(root, Binding) and not holder.path]
-        owner = self.owner_of(collection)
-        is_kept = owner is not None and keeps_named_parts(owner, last_word(collection) or "")
-        # Not of things that have names of their own.
-        return None if is_kept or any(map(has_named_parts, made)) else holder.part(EVERY)
+def _named(given: tuple[Frame, cst.BaseExpression] | None, steps: int) -> Thing | None:
+    """The thing that was put somewhere, where it has a name of its own."""
+    is_named = given is not None and type(given[1]) in (cst.Name, cst.Attribute, cst.Subscript)
+    return given[0].thing(given[1], steps - 1) if given is not None and is_named else None
 
 
 def _made(given: tuple[Frame, cst.BaseExpression] | None) -> tuple[Frame, Instance | Module, cst.Call] | None:

@@ -3,7 +3,7 @@
 - control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``, ``first_rounds``,
   ``narrowing``
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``own_methods``, ``foreign_reads``,
-  ``named_methods``; ``spelling`` of their names
+  ``named_methods``, ``record_fields``; ``spelling`` of their names
 - what happens to a thing under its name: ``mentions``, ``assigned``, ``uses``, ``writes``, ``changes``, ``operands``;
   ``in_use``: which functions are named at all
 """

@@ -1,7 +1,7 @@
 """The order of a training, and what goes wrong in it.
 
 - from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
-  ``decorators``, ``guards``, ``independence``; ``nearby`` for the usual case
+  ``decorators``, ``kept_calls``, ``touched``, ``guards``, ``independence``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``own_steps``, ``forgetful_callers``, ``foreign_gradients``, ``updates_by_hand``,
   ``gradient_rounds``, ``clipping``, ``scaling``, ``unscaling``, ``scaled_clips``, ``minimizing``, ``never_computed``;
   ``holders`` of what they are about; ``stale_weights``, which a step has changed too early; ``forgotten_networks``,
@@ -12,5 +12,5 @@
   ``left_in_evaluation``, ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``,
   ``loaded_weights``, ``forgotten_beside``, ``ready_made``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``,
   ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``written``,
-  ``frozen``, ``made_up``, ``left_over``
+  ``frozen``, ``made_up``, ``left_over``, ``copies``
 """

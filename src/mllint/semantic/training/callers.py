@@ -10,6 +10,7 @@ from mllint.knowledge.words import MODES, UPDATING
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, class_around, function_around
 from mllint.semantic.names.scopes import redefinition
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.training.unseen_callers import handing_on
 from mllint.semantic.values import ClassObject, Function, Instance
 from mllint.syntax.shape import last_word
@@ -176,7 +177,9 @@ def _calls(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]
         for call in model.calls_by_word.get(function.name, ())
         if isinstance(value := model.value(call.func), Function) and value.definition is function
     ]
-    return found + [_Call(model, call) for call in _given_to(function)]
+    found += [_Call(model, call) for call in _given_to(function)]
+    is_only_handed_on = not found and function.owner is None
+    return [_Call(model, call) for call in _handed_to(function)] if is_only_handed_on else found
 
 
 def _calls_in_bases(function: FunctionInfo, instance_of: ClassInfo | None) -> list[_Call]:
@@ -300,6 +303,52 @@ def _given_to(function: FunctionInfo) -> Iterator[cst.Call]:
         match call:
             case cst.Call(func=cst.Attribute(attr=cst.Name(value="step" | "minimize"))):
                 yield call
+
+
+def _handed_to(function: FunctionInfo) -> Iterator[cst.Call]:
+    """The calls that hand a function to another one of the project which calls it, also by way of ``partial``.
+
+    Only to one that trains, ``fit(net, loader, evaluate)``: from others nothing is known that it does not know itself.
+    """
+    model = function.model
+    for arg in handing_on(function):
+        call = model.tree.parent(arg)
+        if not isinstance(call, cst.Call):
+            continue
+        if _calls_what_it_is_given(model, call, arg):
+            yield call
+        elif call.args[0] is arg and model.qualified_name(call.func) == "functools.partial":
+            yield from _partly_handed_to(model, call)
+
+
+def _partly_handed_to(model: "Model", made: cst.Call) -> Iterator[cst.Call]:
+    """The same, of what ``partial`` makes of one: where a name of it is called, it is that call which makes it."""
+    holder = model.tree.parent(made)
+    places = [made] if isinstance(holder, cst.Arg) else list(uses_of_bound(model, holder)) if holder else []
+    for place in places if isinstance(holder, (cst.Arg, cst.Assign)) else ():
+        parent = model.tree.parent(place)
+        if isinstance(parent, cst.Call) and parent.func is place:
+            yield parent
+        call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+        if isinstance(parent, cst.Arg) and isinstance(call, cst.Call) and _calls_what_it_is_given(model, call, parent):
+            yield call
+
+
+def _calls_what_it_is_given(model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
+    """Whether a call is one of a function of the project that calls what an argument gives it."""
+    value = model.value(call.func)
+    if not isinstance(value, Function) or arg.star:
+        return False
+    info = value.definition
+    own = info.parameters if info.self_name is None else info.parameters[1:]
+    if arg.keyword is not None:
+        name = arg.keyword.value
+    else:
+        position = call.args.index(arg)
+        name = own[position].name.value if position < len(own) else ""
+    calls = info.model.tree.calls_in(info.node.body)
+    is_called = any(isinstance(item.func, cst.Name) and item.func.value == name for item in calls)
+    return is_called and id(info.node) in info.model.runs.worded
 
 
 def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:

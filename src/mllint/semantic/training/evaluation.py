@@ -46,6 +46,7 @@ from mllint.semantic.training.training_modes import (
     TRAIN,
     TRAINED,
     has_mode_from_file,
+    is_copy_of_trained,
     is_made_of_evaluated,
     is_made_within,
     is_switched_to_training,
@@ -53,6 +54,7 @@ from mllint.semantic.training.training_modes import (
     is_told_its_mode,
     is_trained,
     keeps_its_output,
+    learns,
     mode_matters,
     modes_before,
     records_graph,
@@ -372,7 +374,7 @@ def _asking_for_mode(found: DataRound) -> list[Event]:
     matters = {id(forward): mode_matters(forward, run) for forward in found.forwards}
     is_known = True in matters.values()
     asking = [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
-    trained = [forward for forward in asking if forward.thing is not None and is_trained(run, forward.thing)]
+    trained = [forward for forward in asking if forward.thing is not None and learns(run, forward.thing)]
     return trained or asking
 
 
@@ -403,6 +405,9 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
     modes = modes_before(run, module, forward)
     if not modes or not is_put_to_training(modes):
         return False
+    if not is_trained(run, module) and is_copy_of_trained(run, module):
+        # A teacher may well be meant to learn from what it says in training mode of the data to train with.
+        return TRAINED in modes and _is_called_evaluation(found)
     if TRAINED in modes and is_trained(run, module):
         return not is_made_of_evaluated(run, forward)
     # Where others were trained before, only one that is loaded is there to be evaluated.

@@ -73,6 +73,8 @@ def _has_event(function: FunctionInfo) -> bool:
         callee = call.func
         if type(callee) is cst.Name and (callee.value in given or callee.value in flow.WORDS):
             return True  # what a caller gives is called: it may be a module
+        if type(callee) is cst.Subscript and _may_be_part(function, callee, given):
+            return True  # so may a part of it: `nets["student"](inputs)`
         if type(callee) is cst.Call and last_word(callee.func) == "getattr":
             return True  # whatever it is: `getattr(net, "train" if learns else "eval")()`
         if _may_be_forward(model, callee) or _switches_each(model, call):
@@ -84,6 +86,11 @@ def _has_event(function: FunctionInfo) -> bool:
             if value is None and not _is_method_of_data(model, call):
                 return True
     return False
+
+
+def _may_be_part(function: FunctionInfo, callee: cst.Subscript, given: frozenset[str]) -> bool:
+    """Whether what is called under a key or at a place may be a module, of what was given or what an object keeps."""
+    return getattr(callee.value, "value", None) in given or isinstance(function.model.value(callee), Module)
 
 
 def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:

@@ -14,8 +14,8 @@ from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.training.callers import Root, roots_elsewhere, roots_of
 from mllint.semantic.training.unfolding import unfold
-from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import names_in
+from mllint.syntax.shape import dotted_path, last_word, string_literal
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -38,6 +38,10 @@ class Run(msgspec.Struct, eq=False):
         if key not in self._derived:
             self._derived[key] = derive()
         return self._derived[key]  # type: ignore[return-value]
+
+    def note(self, key: object, answer: object) -> None:
+        """Put down what ``derived`` is to answer from now on."""
+        self._derived[key] = answer
 
     @property
     def loops(self) -> "tuple[Loop, ...]":
@@ -249,6 +253,29 @@ class Runs:
         )
 
     @cached_property
+    def kept_names(self) -> frozenset[str]:
+        """The names of what the file keeps in objects of no class of its own, or in records: ``args.model = net``.
+
+        Of what is made with a keyword, too, of whatever class.
+        """
+        tree = self.model.tree
+        assigned = [item.target for item in tree.by_type.get(cst.AssignTarget, ())]
+        names = {
+            item.attr.value
+            for item in assigned
+            if type(item) is cst.Attribute and not (type(item.value) is cst.Name and item.value.value == "self")
+        }
+        for word, calls in self.model.calls_by_word.items():
+            if "A" <= word[0] <= "Z":
+                names.update([arg.keyword.value for call in calls for arg in call.args if arg.keyword is not None])
+        for definition in tree.by_type.get(cst.ClassDef, ()):
+            if definition.decorators or any(last_word(base.value) == "NamedTuple" for base in definition.bases):
+                names.update(_declared(definition))
+        for call in self.model.calls_by_word.get("namedtuple", ()):
+            names.update(text for node in subtree(call) if (text := string_literal(node)) is not None)
+        return frozenset(" ".join(names).replace(",", " ").split())
+
+    @cached_property
     def holding_switches(self) -> frozenset[int]:
         """The ids of what a method that switches a mode stands in without being called there, or that a lambda calls.
 
@@ -320,6 +347,14 @@ class Runs:
     def may_evaluate(self) -> dict[int, bool]:
         """For loops of this file (by their id): whether they may call a model. Filled as asked."""
         return {}
+
+
+def _declared(definition: cst.ClassDef) -> Iterator[str]:
+    """The attributes that the body of a class declares."""
+    for line in definition.body.body:
+        for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(statement, cst.AnnAssign) and isinstance(statement.target, cst.Name):
+                yield statement.target.value
 
 
 def _is_in_statement(node: cst.CSTNode) -> bool:

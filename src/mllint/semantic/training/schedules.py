@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.elements import EVERY
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.made_anew import is_made_in
 from mllint.semantic.events.makers import Made, makers_of, makings, makings_of, makings_of_elements
 from mllint.semantic.events.owners import seen_from
 from mllint.semantic.events.steps import UPDATES, Attempt, Branches, Event, Kind, Loop, events
-from mllint.semantic.events.things import EVERY, Frame, Thing
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero

@@ -22,6 +22,7 @@ from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.called_modules import can_be_called, is_out_of_sight, made, made_elsewhere, module_called
+from mllint.semantic.training.copies import copyings, originals
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
@@ -86,8 +87,11 @@ def is_switched_to_training(run: Run, module: Thing, event: Event) -> bool:
 
 def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
     parts, back = list(_named_parts(module)), _switches_back(run, module)
+    copied = {event: _mode_of_copy(run, event, first) for event in copyings(run, module)}
 
     def advance(state: _Mode, event: Event) -> _Mode:
+        if event in copied:
+            return copied[event]
         if event.kind in SWITCHES:
             if event.thing is None:
                 return UNKNOWN
@@ -108,6 +112,19 @@ def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
         return state
 
     return Paths(run.steps, first, advance, partial(makes_anew, thing=module))
+
+
+def _mode_of_copy(run: Run, copying: Event, first: str) -> str:
+    """The mode in which a copy is made: that of what is copied."""
+    key = ("being copied", copying, first)
+    if copying.thing is None or run.derived(key, lambda: False):
+        return UNKNOWN  # two that are copied from each other
+    run.note(key, True)
+    modes = modes_before(run, copying.thing, copying, first)
+    run.note(key, False)
+    if TRAINED in modes and modes <= {first, TRAIN, TRAINED}:
+        return TRAINED
+    return next(iter(modes)) if len(modes) == 1 else UNKNOWN
 
 
 def _switches_back(run: Run, module: Thing) -> set[Event]:
@@ -233,6 +250,16 @@ def is_trained(run: Run, module: Thing) -> bool:
     """Whether a run computes gradients from a module's output in a loop, and no other modules alone are updated."""
     return any(is_one(event.thing, module) and is_updated_in(loop, module) for event in training_forwards(run)
                for loop in event.loops[-2:])  # fmt: skip
+
+
+def is_copy_of_trained(run: Run, module: Thing) -> bool:
+    """Whether a module is a copy of one that a run trains, and what was trained is evaluated by way of it."""
+    return any(is_trained(run, original) for original in originals(run, module))
+
+
+def learns(run: Run, module: Thing) -> bool:
+    """Whether a run trains a module, or what it is a copy of."""
+    return is_trained(run, module) or is_copy_of_trained(run, module)
 
 
 def is_updated_in(loop: Loop, module: Thing) -> bool:

@@ -9,8 +9,7 @@ import libcst as cst
 from mllint.semantic import flow
 from mllint.semantic.events.entered import receiver_of
 from mllint.semantic.events.given import literal_rounds, truth
-from mllint.semantic.events.kinds import kind_of, may_name_thing
-from mllint.semantic.events.places import is_nothing, unpacked
+from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.steps import (
     Around,
     Attempt,
@@ -24,15 +23,16 @@ from mllint.semantic.events.steps import (
     Step,
     Within,
 )
-from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.events.things import Frame, Named
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.decorators import Wrapped, wrapping_of
+from mllint.semantic.training.kept_calls import Kept, can_be_entered, filled, kept_call
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
+from mllint.semantic.training.touched import is_of_any_name, touched
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
-from mllint.syntax.shape import called_on, constant, dotted_path, is_main_guard, is_super_call, last_word
+from mllint.syntax.shape import called_on, constant, is_main_guard, is_super_call
 from mllint.syntax.walk import children, subtree
 
 _MAX_DEPTH = 5
@@ -60,6 +60,7 @@ class _Unfolding:
         self._events = 0
         self._wrapped: dict[Frame, Wrapped] = {}
         """Which function the run of a decorator's wrapper calls, and how."""
+        self._entered: list[Kept] = []
 
     def body(self, node: cst.Module | cst.FunctionDef, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
         suite: cst.CSTNode = node if isinstance(node, cst.Module) else node.body
@@ -245,11 +246,26 @@ class _Unfolding:
                 for arm, function in enumerate(several)
             )
             return _kept(branches)
+        if type(call.func) is cst.Name and (kept := kept_call(frame, call.func)) is not None:
+            return self._kept_call(call, kept, frame, around)
         steps = [] if flow.does_nothing(frame, call, value) else self._unknown(call, frame, around)
         if _gives_loss(call, value, frame):
             assert isinstance(call.func, cst.Attribute)
             seen = flow.Seen(Kind.FORWARD, frame.thing(call.func.value), is_proven=False)
             steps.append(self._event(seen, call, frame, around))
+        return steps
+
+    def _kept_call(self, call: cst.Call, kept: Kept, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+        """The events of a lambda, or of what ``partial`` was given, where a name of it is called."""
+        function = filled(frame, call, kept)
+        if function is not None:
+            return self._followed(call, function[0], frame, around, function[1])
+        if kept in self._entered or not can_be_entered(frame, call, kept):
+            made = self._unknown(kept.node, kept.frame, around) if isinstance(kept.node, cst.Call) else []
+            return [*made, *self._unknown(call, frame, around)]
+        self._entered.append(kept)
+        steps = self._expression(kept.node.body, kept.frame, around) if isinstance(kept.node, cst.Lambda) else []
+        self._entered.pop()
         return steps
 
     def _forward(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
@@ -290,7 +306,9 @@ class _Unfolding:
         helper.body = self.body(wrapping.wrapper.node, inner, (*around, Around(helper)))
         return [helper]
 
-    def _followed(self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
+    def _followed(
+        self, call: cst.Call, called: Function, frame: Frame, around: tuple[Around, ...], given: Named | None = None
+    ) -> list[Step]:
         function, instance_of = called.definition, _class_of(call, called, frame)
         is_followed = matters(function) or is_pass(called, frame.function)
         if not is_followed and (instance_of is None or not calls_what_matters(function, instance_of)):
@@ -304,17 +322,17 @@ class _Unfolding:
             return [*hidden, *self._unknown(call, frame, around)]
         receiver, outer = receiver_of(frame, call, called), function.scope.parent
         around_it = frame.run_of(outer) if outer is not None and outer.is_function else None
-        inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of)
+        inner = Frame(function.model, function, frame, call, receiver, around_it, instance_of, elements=given or {})
         helper = Helper(call, inner)
         helper.body = self.body(function.node, inner, (*around, Around(helper)))
         return [helper] if helper.body else []
 
     def _unknown(self, call: cst.Call, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
-        if not call.args and not isinstance(call.func, cst.Attribute) and not _is_of_any_name(call.func):
+        if not call.args and not isinstance(call.func, cst.Attribute) and not is_of_any_name(call.func):
             return []
         self._events += 1
         event = Event(Kind.UNKNOWN, call, frame, None, None, False, around)
-        event.touching = partial(_touched, call, frame)
+        event.touching = partial(touched, call, frame)
         return [event]
 
     def _event(self, seen: "flow.Seen", node: cst.CSTNode, frame: Frame, around: tuple[Around, ...]) -> Event:
@@ -418,74 +436,3 @@ def _gives_loss(call: cst.Call, value: Value | None, frame: Frame) -> bool:
     if isinstance(holder, (Instance, Module)) and holder.definition is not None:
         return False
     return any(any(part is call for part in subtree(item)) or comes_from(frame, item, call) for item in losses)
-
-
-def _touched(call: cst.Call, frame: Frame) -> tuple[Thing | None, ...]:
-    """The things that are given to something unknown; ``None`` among them for what it may hold itself."""
-    touched: list[Thing | None] = []
-    parts = [arg.value for arg in call.args]
-    if isinstance(call.func, cst.Attribute):
-        parts.append(call.func if _is_held(call.func, frame) else call.func.value)
-    if isinstance(call.func, cst.Call) and _is_of_any_name(call.func):
-        parts += [arg.value for arg in call.func.args[:1]]
-    for part in parts:
-        named = part.elements if isinstance(part, (cst.Tuple, cst.List)) else ()
-        for node in (part, *(element.value for element in named)):
-            if dotted_path(node) is not None or isinstance(node, cst.Subscript):
-                thing = frame.thing(node)
-                if thing is not None and not _is_setting(thing) and not _is_plainly_data(frame.value(node)):
-                    touched.append(thing)
-    called = frame.value(call.func)
-    if isinstance(called, Instance):
-        # What an object of the project holds cannot be told. Where none of its methods does anything that matters, and
-        # its class derives from one of another package, it is no more than what is called that nothing is known of.
-        methods = (method for info in called.definition.lineage for method in info.methods.values())
-        touched.append(None if any(map(names_event, methods)) else frame.thing(call.func))
-    return tuple(touched)
-
-
-def _is_of_any_name(called: cst.BaseExpression) -> bool:
-    """Whether whichever method of an object is called: ``getattr(network, phase)()``."""
-    return isinstance(called, cst.Call) and last_word(called.func) == "getattr"
-
-
-def _is_setting(thing: Thing) -> bool:
-    """Whether a thing is a number among the settings of an optimizer: ``optimizer.param_groups[0]["lr"]``."""
-    _, is_group, rest = "".join(thing.path).partition(".param_groups[")
-    return bool(is_group) and "[" in rest and "params" not in rest
-
-
-def _is_held(callee: cst.Attribute, frame: Frame) -> bool:
-    """Whether what is called is an object that the instance keeps, ``self.criterion``: it is not given the instance.
-
-    A method of a base class that is not known would be, and what was made of ``self`` may hold it.
-    """
-    holder = frame.value(callee.value) if isinstance(callee.value, cst.Name) else None
-    owner = holder.definition if isinstance(holder, (Instance, Module)) else None
-    if owner is None or owner.method(callee.attr.value) is not None:
-        return False
-    values = [_maker_of(binding) for binding in owner.assignments(callee.attr.value) if not is_nothing(binding)]
-    return bool(values) and all(value is not None and not _mentions_instance(value) for value in values)
-
-
-def _maker_of(binding: Binding) -> cst.BaseExpression | None:
-    """What makes what a binding binds, also as one of several: ``self.criterion, other = build_losses(options)``."""
-    value = unpacked(binding)
-    return binding.value if value is None and isinstance(binding.value, cst.Call) else value
-
-
-def _mentions_instance(value: cst.BaseExpression) -> bool:
-    """Whether an instance, or a module it keeps, may be given to what a value is made by. A copy holds nothing."""
-    if isinstance(value, cst.Call) and (dotted_path(value.func) or "").rpartition(".")[2] in ("deepcopy", "copy"):
-        return False
-    parts = [arg.value for arg in value.args] if isinstance(value, cst.Call) else [value]
-    return any(
-        isinstance(node, cst.Name) and (node.value == "self" if node is part else may_name_thing(node.value))
-        for part in parts
-        for node in subtree(part)
-    )
-
-
-def _is_plainly_data(value: Value | None) -> bool:
-    """Whether a thing is known and cannot be, or hold, an optimizer or a module."""
-    return value is not None and flow.is_data(value)
