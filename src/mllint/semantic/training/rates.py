@@ -249,6 +249,10 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
     if any(event.kind is Kind.SCHEDULE and event is not schedule and event.concerns(schedule.thing)
            for event in run.events):  # fmt: skip
         return None
+    if made[1].name.rpartition(".")[2] == _CYCLIC:
+        size = _batches_to_peak(made, epochs)
+        if size is not None:
+            return f"step_size_up={size}"
     for name in _arguments_of(made[1]):
         given = _given(made, name)
         if given is not None and name == _FUNCTION:
@@ -260,6 +264,22 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
         if given is not None and _mentions_length(home.model, given, made[0], of_data=True):
             return f"{name}={_written(given)}" if _written(given) else name
     return None
+
+
+_CYCLIC = "CyclicLR"
+_USUAL_SIZE = 2_000
+"""The ``step_size_up`` of ``CyclicLR`` where none is given; Paddle's has to be given one."""
+_MANY_STEPS = 1_000
+
+
+def _batches_to_peak(made: Construction, epochs: Loop) -> int | None:
+    """The steps to the first peak of a cyclic rate, where so many can only be batches: no training has more epochs."""
+    given = _given(made, "step_size_up")
+    is_open = has_star_arguments(made[2]) or made[1].framework != "torch"
+    size = integer_literal(given) if given is not None else None if is_open else _USUAL_SIZE
+    rounds = rounds_of(epochs, or_default=True)
+    is_many = size is not None and size >= max(_MANY_STEPS, rounds or 0)
+    return size if is_many else None
 
 
 def _arguments_of(made: Object) -> tuple[str, ...]:
