@@ -132,8 +132,8 @@ def _has_gradients(run: Run, given: _Given, step: Event, name: str) -> bool:
     for event in reversed(run.events[: run.events.index(step)]):
         if event.kind is not Kind.BACKWARD or not _always_comes_first(event, step):
             continue
-        loss = loss_of(event.node) if isinstance(event.node, cst.Call) else None
-        first = None if loss is None or plain_loss(event.frame.model, event.node) is None else _given(event, loss)
+        loss = plain_loss(event.frame.model, event.node) if isinstance(event.node, cst.Call) else None
+        first = None if loss is None else _given(event, loss)
         if first is not None and first.frame is given.frame and walk.of(first.loss):
             return True
     return False
