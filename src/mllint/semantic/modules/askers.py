@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.semantic.modules.handed_over import MAX_READERS, is_only_tested, may_be_of
 from mllint.semantic.modules.other_objects import from_outside
+from mllint.semantic.names.foreign_reads import is_other_at
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import string_literal
@@ -52,7 +53,7 @@ def _may_ask(owner: "ClassInfo", model: "Model", node: cst.Attribute) -> bool:
     method = method_of_receiver(model, node.value)
     if method is not None and method.owner is not None:
         return any(info.is_same_as(owner) for info in method.owner.lineage)
-    return may_be_of(owner, model, node.value)
+    return may_be_of(owner, model, node.value) and not is_other_at(owner.members, model, node)
 
 
 def _names_it(model: "Model", name: str) -> bool:
