@@ -90,3 +90,41 @@ def test_paddle_one_cycle_once_an_epoch_stays_in_warm_up(paddle: Any) -> None:
     for _ in range(EPOCHS):
         scheduler.step()
     assert scheduler() < 0.1
+
+
+def test_torch_cyclic_once_an_epoch_stays_at_its_base(torch: Any) -> None:
+    optimizer = torch_optimizer(torch)
+    scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 0.001, 1.0)
+    for _ in range(20):
+        optimizer.step()
+        scheduler.step()
+    assert optimizer.param_groups[0]["lr"] < 0.02, "the peak is 2000 steps away"
+
+
+def test_torch_step_behind_the_training_changes_no_update(torch: Any) -> None:
+    optimizer = torch_optimizer(torch)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    used = []
+    for _ in range(EPOCHS):
+        used.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+    scheduler.step()
+    assert used == [1.0] * EPOCHS
+
+
+def test_paddle_step_behind_the_training_changes_no_update(paddle: Any) -> None:
+    scheduler = paddle.optimizer.lr.ExponentialDecay(1.0, 0.5)
+    optimizer = paddle.optimizer.SGD(scheduler, parameters=paddle.nn.Linear(1, 1).parameters())
+    used = []
+    for _ in range(EPOCHS):
+        used.append(optimizer.get_lr())
+        optimizer.step()
+    scheduler.step()
+    assert used == [1.0] * EPOCHS
+
+
+def test_paddle_cyclic_once_an_epoch_stays_at_its_base(paddle: Any) -> None:
+    scheduler = paddle.optimizer.lr.CyclicLR(0.001, 1.0, step_size_up=2000)
+    for _ in range(20):
+        scheduler.step()
+    assert scheduler() < 0.02

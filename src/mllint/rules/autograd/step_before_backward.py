@@ -1,6 +1,7 @@
 """## What it does
 
-Finds a `backward()` through a module whose weights an optimizer has changed since the forward pass.
+Finds a `backward()` through a module whose weights an optimizer has changed since the forward pass. Where functions of
+the project are given the losses, `descend(optimizer, loss)`, the call that leads to it is reported.
 
 ## Why is this bad?
 
@@ -74,6 +75,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.training.stale_through_helpers import stale_calls
 from mllint.semantic.training.stale_weights import stale_weights
 
 rule = Rule(
@@ -87,7 +89,9 @@ rule = Rule(
 
 @rule.on_method("backward", "manual_backward")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report the call that raises."""
+    """Report the call that raises, or that leads to it."""
     found = stale_weights(context.model, call)
     if found is not None:
         yield Finding(call, f"the weights of `{found.module}` have changed since its forward pass: that raises")
+    for stale in stale_calls(context.model, call):
+        yield Finding(stale.call, f"the weights of `{stale.module}` have changed since its forward pass: that raises")

@@ -50,7 +50,8 @@ class Net(nn.Module):
 
 Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`, `nn.Sequential(*self.layers)`,
 `add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
-registered, or may be. Layers without weights, and those whose weights are fixed ones that somebody has moved:
+registered, or may be, also where a method or property gives the list out and somebody in the project asks for it who
+does so. Layers without weights, and those whose weights are fixed ones that somebody has moved:
 `conv.weight = nn.Parameter(kernel.cuda(), requires_grad=False)`. Modules that were made elsewhere and handed over, but
 for such lists; and those, too, where a call gives a list that is registered. A list of one module that is read as
 `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand: gives their

@@ -39,7 +39,8 @@ for epoch in range(30):
 
 ## What it leaves alone
 
-Optimizers that nobody clears, and those that are handed to anybody but a scheduler: a function, a trainer, a scaler.
+Optimizers that nobody clears, and those that are handed to anybody but a scheduler or a function of the project that
+only sets their learning rate: a trainer, a scaler, a function that takes the weights out of them.
 Attributes that other code may read. Networks that another optimizer may have, or that something changes that cannot be
 looked into. Files that read the gradients themselves, `weight.grad`. Steps that somebody has commented out, tests,
 measurements of speed, and what a module tries out once, right under `if __name__ == "__main__":`.

@@ -17,6 +17,7 @@ from mllint.semantic.checkpoints.handling import uses
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
@@ -49,11 +50,13 @@ def taken_out(load: Load) -> OneSided | None:
     key = content.trail[0]
     saved = [_receiver(call) for call in model.calls_by_word.get("state_dict", ()) if _is_saved_as(model, call, key)]
     saved += list(_given_to_saving(model, path)) if key in _OF_MODELS else []
-    takes = [(thing, outer) for thing in saved for outer in _outer(model, thing)]
+    takes = [(thing, given) for thing in saved for outer in _outer(model, thing) for given in _given_for(model, outer)]
     takes = [(thing, outer) for thing, outer in takes if dotted_path(outer) == path and _is_same(load, outer)]
     if not takes or _is_handled(load, [outer for _, outer in takes]):
         return None
     for thing in saved:
+        if any(thing is outer for _, outer in takes):
+            continue  # who is given it takes the module out
         is_whole = dotted_path(thing) == path and _is_same(load, thing)
         if is_whole and not any(is_in_another_branch(model, thing, take) for take, _ in takes):
             return None  # the wrapper's own state is saved as well, under the same key
@@ -83,6 +86,20 @@ def _outer(model: "Model", node: cst.BaseExpression, *, follow: bool = True) -> 
             for binding in model.reaching(node):
                 if (made := assigned(binding)) is not None:
                     yield from _outer(model, made, follow=False)
+
+
+def _given_for(model: "Model", outer: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a module is taken out of, or what the calls of the file give where that is a parameter of who saves.
+
+    Nothing where they give several things: which of them went into a file that is read, is not known.
+    """
+    bindings = model.reaching(outer) if isinstance(outer, cst.Name) else ()
+    parameter = bindings[0].node if len(bindings) == 1 and bindings[0].kind is BindingKind.PARAMETER else None
+    function = function_around(model, outer)
+    if function is None or not isinstance(parameter, cst.Param) or bindings[0].scope is not function.scope:
+        return [outer]
+    given = passed_for(model, function, parameter)
+    return [outer, *given] if len({dotted_path(item) for item in given}) == 1 else [outer]
 
 
 def _given_to_saving(model: "Model", path: str) -> Iterator[cst.BaseExpression]:

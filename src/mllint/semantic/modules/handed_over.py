@@ -223,11 +223,21 @@ def _only_computes(model: "Model", node: cst.Attribute) -> bool:
             return True
         case cst.Arg():
             call = model.tree.parent(parent)
-            name = model.qualified_name(call.func) if isinstance(call, cst.Call) else None
-            fact = None if name is None or "grad" in name else lookup.function(name)
-            is_operation = fact is not None and fact.returns in ("tensor", "scalar", "tensors")
-            return is_operation or name in _ASKING or _sets_numbers(model, parent)
+            if not isinstance(call, cst.Call):
+                return False
+            return is_operation(model, call) or _asks(model, call) or _sets_numbers(model, parent)
     return False
+
+
+def is_operation(model: "Model", call: cst.Call) -> bool:
+    """Whether a call is one of a function of the framework that computes tensors of what it is given."""
+    name = model.qualified_name(call.func)
+    fact = None if name is None or "grad" in name else lookup.function(name)
+    return fact is not None and fact.returns in ("tensor", "scalar", "tensors")
+
+
+def _asks(model: "Model", call: cst.Call) -> bool:
+    return model.qualified_name(call.func) in _ASKING
 
 
 @cache
@@ -255,12 +265,12 @@ def is_given_on_elsewhere(members: Members, name: str) -> bool:
         return True
     for path in paths:
         model = members.definition.model.neighbour(path)
-        if model is None or (_is_given_on_in(members, model, name) and not _is_only_tested(members, model)):
+        if model is None or (_is_given_on_in(members, model, name) and not is_only_tested(members, model)):
             return True
     return False
 
 
-def _is_only_tested(members: Members, model: "Model") -> bool:
+def is_only_tested(members: Members, model: "Model") -> bool:
     """Whether a file tests a class that is none of tests itself: nobody else gets what it does there."""
     return is_test_code(model) and not is_test_code(members.definition.model)
 
@@ -275,7 +285,7 @@ def _is_given_on_in(members: Members, model: "Model", name: str) -> bool:
                 isinstance(model.tree.parent(node), cst.AssignTarget) or _is_given_away(members, model, node)
             ):
                 return True
-        elif _may_be_of(definition, model, node.value) and not _only_computes(model, node):
+        elif may_be_of(definition, model, node.value) and not _only_computes(model, node):
             return True
     return bool(model.calls_by_word.get("getattr")) and any(
         string_literal(text) == name and not _is_asked_for(model, text)
@@ -289,7 +299,7 @@ def _is_asked_for(model: "Model", text: cst.SimpleString) -> bool:
     return call is not None and last_word(call.func) == "hasattr"
 
 
-def _may_be_of(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
+def may_be_of(definition: "ClassInfo", model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression of another file may be an object of a class, or of one that derives from it."""
     value = model.value(node)
     if value is None and model.qualified_name(node) is not None:

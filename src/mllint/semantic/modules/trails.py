@@ -7,13 +7,15 @@ import libcst as cst
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
 from mllint.semantic.expressions.only_read import is_only_frozen, is_only_read
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
+from mllint.semantic.modules.askers import askers
 from mllint.semantic.modules.contents import PUTTING, is_display
 from mllint.semantic.modules.fresh import is_set_up_by
+from mllint.semantic.modules.handed_over import is_operation
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import Role
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Function
+from mllint.semantic.values import Function, Tensor
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path, followed, subscript_index
 from mllint.syntax.walk import subtree
@@ -92,6 +94,8 @@ class Trail:
             case cst.Element() | cst.StarredElement():
                 display = self.model.tree.parent(parent)
                 return isinstance(display, cst.BaseExpression) and self.leads_on(display, steps - 1)
+            case cst.BinaryOperation() if isinstance(self.model.value(parent), Tensor):
+                return False  # it computes with it
             case cst.BinaryOperation() | cst.BooleanOperation() | cst.IfExp() | cst.BaseComp():
                 return self.leads_on(parent, steps - 1)
             case cst.AugAssign() if parent.value is node:
@@ -101,8 +105,8 @@ class Trail:
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
                 is_named = isinstance(target, cst.Name)
                 return self._by_names(target, holder, steps) if is_named else not self.of_weights
-            case cst.Return() if self._is_never_asked(parent):
-                return False
+            case cst.Return() if not self.of_weights:
+                return not self._is_running(node) and self._by_askers(parent, steps)
             case cst.Return() | cst.Yield() | cst.DictElement() | cst.NamedExpr():
                 return not (self.of_weights or self._is_running(node))
         return False
@@ -119,14 +123,14 @@ class Trail:
             return trail.leads_on(item, steps - 1)
         return self.leads_on(item, steps - 1)
 
-    def _is_never_asked(self, returned: cst.Return) -> bool:
-        """Whether a method gives the thing to nobody: nothing in the project mentions its name."""
+    def _by_askers(self, returned: cst.Return, steps: int) -> bool:
+        """Follow what a method or property gives out to where somebody asks for it, if anybody does."""
         function = self.model.enclosing_function(returned)
         info = None if function is None else self.model.function_info(function)
-        if info is None or info.owner is None or info.name.startswith("__") or info.node.decorators:
-            return False
-        names = self.model.names_by_word.get(info.name, ())
-        return all(name is info.node.name for name in names) and not info.owner.members.may_be_read_elsewhere(info.name)
+        asked = None if info is None else askers(info)
+        if info is None or asked is None:
+            return True
+        return any(Trail(info.owner, home, self._seen).leads_on(node, steps - 1) for home, node in asked)
 
     def _by_attribute(self, attribute: cst.Attribute, steps: int, path: tuple[int, ...]) -> bool:
         call = self.model.tree.call_of(attribute)
@@ -160,6 +164,8 @@ class Trail:
             return self._by_holder(call.func.value, steps)
         if self.of_weights:
             return word in _SETTING
+        if is_operation(self.model, call):
+            return False
         is_looked_at = word in _LOOKING or is_set_up_by(self.model, arg) or self._is_running(call)
         return word in _REGISTERING or not (is_looked_at or self._is_only_run(call, arg, steps))
 

@@ -35,11 +35,11 @@ def is_read_of_others(members: "Members", model: "Model", name: str) -> bool:
     )
     others = list(foreign)
     return bool(others) and (
-        not all(_is_other_at(members, model, attribute) for attribute in others) or _is_derived_elsewhere(members)
+        not all(is_other_at(members, model, attribute) for attribute in others) or _is_derived_elsewhere(members)
     )
 
 
-def _is_other_at(members: "Members", model: "Model", attribute: cst.Attribute) -> bool:
+def is_other_at(members: "Members", model: "Model", attribute: cst.Attribute) -> bool:
     """Whether the body around an attribute reads something of the same holder that no object of the class has."""
     holder, body = dotted_path(attribute.value), model.enclosing_function(attribute)
     if holder is None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -9,12 +10,16 @@ from mllint.semantic.events.makers import run_of
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.data_rounds import is_given_output
+from mllint.semantic.training.data_rounds import is_given_output, rounds_of
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
+from mllint.semantic.training.wanted_gradients import may_run_backward
 from mllint.semantic.values import Function, Symbol, Value
 from mllint.syntax.shape import called_on, fingerprint, items_of, last_word
 from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 _MAX_STEPS = 4
 """Through how many names a target is followed back to the loop."""
@@ -187,3 +192,10 @@ def _is_text(frame: Frame, call: cst.Call) -> bool:
     """Whether a call writes what it is given down: ``print(name, output)``, ``"{} {}".format(name, output)``."""
     value = frame.value(call.func)
     return last_word(call.func) == "format" or (isinstance(value, Symbol) and value.name == "builtins.print")
+
+
+def is_fed_out_of_sight(model: "Model", node: cst.For | cst.While) -> bool:
+    """Whether something that may ask for gradients makes what the model of a loop is given, or comes by in a round."""
+    rounds = rounds_of(model.runs.loops_at(node))
+    is_made = any(makes_input(item.found.loop, forward) for item in rounds for forward in item.forwards)
+    return is_made or any(may_run_backward(model, call) for call in model.tree.calls_in(node.body))

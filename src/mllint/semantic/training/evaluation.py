@@ -11,7 +11,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.adversaries import is_held_by_another, makes_input, may_be_attacked
+from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss, module_called, ways_made
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
 from mllint.semantic.training.data_rounds import (
@@ -67,7 +67,6 @@ from mllint.semantic.training.wanted_gradients import (
     computes_gradients,
     is_of_volatile,
     may_compute_gradients,
-    may_run_backward,
     only_generates,
     says_gradients,
 )
@@ -100,14 +99,6 @@ def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
     rounds = rounds_of(model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
-
-
-def is_fed_out_of_sight(model: "Model", node: cst.For | cst.While) -> bool:
-    """Whether something that may ask for gradients makes what the model of a loop is given, or comes by in a round."""
-    rounds = rounds_of(model.runs.loops_at(node))
-    if any(makes_input(item.found.loop, forward) for item in rounds for forward in item.forwards):
-        return True
-    return any(may_run_backward(model, call) for call in model.tree.calls_in(node.body))
 
 
 def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:

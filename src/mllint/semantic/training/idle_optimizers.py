@@ -11,12 +11,15 @@ from mllint.semantic.events.owners import modules_of_optimizer, updates
 from mllint.semantic.events.steps import UPDATES, Event, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_benchmark, is_in_a_test, is_test_code, is_tried_out
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by
-from mllint.semantic.training.held_schedulers import reads_of_bound
+from mllint.semantic.training.held_schedulers import MAX_STEPS, reads_of_bound
 from mllint.semantic.training.runs import Occurrence
-from mllint.semantic.values import is_object
+from mllint.semantic.values import Function, is_object
+from mllint.syntax.shape import string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -77,11 +80,42 @@ def _cleared_only(model: "Model", binding: Binding) -> cst.Call | None:
                 found.append(call)
             elif parent.attr.value not in _HARMLESS:
                 return None
-        else:
-            given = home.tree.call_given(place)
-            if given is None or not is_object(home.value(given), "scheduler"):
-                return None
+        elif not _is_given_to_harmless(home, place, MAX_STEPS):
+            return None
     return found[0] if found else None
+
+
+def _is_given_to_harmless(home: "Model", place: cst.BaseExpression, steps: int) -> bool:
+    """Whether an optimizer is given to a scheduler, or to a function of the project that surely steps it nowhere.
+
+    Such a one sets its learning rate: ``for group in optimizer.param_groups: group["lr"] = rate``.
+    """
+    arg, given = home.tree.parent(place), home.tree.call_given(place)
+    if given is None or not isinstance(arg, cst.Arg):
+        return False
+    if is_object(home.value(given), "scheduler"):
+        return True
+    callee = home.value(given.func)
+    if steps == 0 or not isinstance(callee, Function):
+        return False
+    info = callee.definition
+    if not (info.is_transparent and info.is_plain) or _reads_gradients(info.model) or _takes_weights_out(info.node):
+        return False
+    inside = uses_inside(info, given, arg, filled_by(callee))
+    return inside is not None and all(_does_no_step(info.model, use, steps - 1) for use in inside)
+
+
+def _takes_weights_out(function: cst.FunctionDef) -> bool:
+    """Whether a function takes the weights out of an optimizer: ``group["params"]``. It may change them by hand."""
+    return any(string_literal(item) == "params" for item in subtree(function) if type(item) is cst.SimpleString)
+
+
+def _does_no_step(home: "Model", place: cst.BaseExpression, steps: int) -> bool:
+    """Whether a function does no more with the optimizer that it is given than to read or set its numbers."""
+    parent = home.tree.parent(place)
+    if isinstance(parent, cst.Attribute) and parent.value is place:
+        return parent.attr.value in CLEARING or parent.attr.value in _HARMLESS
+    return _is_given_to_harmless(home, place, steps)
 
 
 def _never_steps(occurrence: Occurrence) -> bool:

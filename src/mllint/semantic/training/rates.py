@@ -23,7 +23,6 @@ from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import (
     Construction,
     all_constructions_of,
-    construction_of,
     constructions_of,
     seen_from_maker,
     steps_of_optimizer,
@@ -99,7 +98,7 @@ def _may_count(model: "Model", step: cst.Call) -> bool:
         return False
     value = model.value(stepped)
     name = value.name.rpartition(".")[2] if isinstance(value, Object) else None
-    return name is None or name in _PER_EPOCH or name in _BASES
+    return not name or name in _PER_EPOCH or name in _BASES  # without a name it may be one of several
 
 
 def _counts_epochs(run: Run, schedule: Event) -> str | None:
@@ -234,11 +233,16 @@ _FASTEST = 0.99
 
 
 def _counts_batches(run: Run, schedule: Event) -> str | None:
-    made = construction_of(schedule.thing)
+    makings = all_constructions_of(schedule.thing)
     assert schedule.thing is not None
-    if made is None or not schedule.loops:
+    if not makings or not schedule.loops:
         return None
     epochs = schedule.loops[-1]
+    sizes = [_batches_to_peak(item, epochs) for item in makings]
+    # Of several that it may be, only of this one it is certain whatever the others count.
+    made = next((item for item, size in zip(makings, sizes, strict=True) if size is not None), makings[0])
+    if len(makings) > 1 and not any(sizes):
+        return None
     updates = steps_of_optimizer(run, schedule.thing)
     inner = [step for step in updates if epochs in step.loops and step.loops[-1] is not epochs]
     if not inner or len(inner) != len([step for step in updates if epochs in step.loops]):
@@ -249,6 +253,8 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
     if any(event.kind is Kind.SCHEDULE and event is not schedule and event.concerns(schedule.thing)
            for event in run.events):  # fmt: skip
         return None
+    if any(sizes):
+        return f"step_size_up={next(filter(None, sizes))}"
     for name in _arguments_of(made[1]):
         given = _given(made, name)
         if given is not None and name == _FUNCTION:
@@ -260,6 +266,24 @@ def _counts_batches(run: Run, schedule: Event) -> str | None:
         if given is not None and _mentions_length(home.model, given, made[0], of_data=True):
             return f"{name}={_written(given)}" if _written(given) else name
     return None
+
+
+_CYCLIC = "CyclicLR"
+_USUAL_SIZE = 2_000
+"""The ``step_size_up`` of ``CyclicLR`` where none is given; Paddle's has to be given one."""
+_MANY_STEPS = 1_000
+
+
+def _batches_to_peak(made: Construction, epochs: Loop) -> int | None:
+    """The steps to the first peak of a cyclic rate, where so many can only be batches: no training has more epochs."""
+    if made[1].name.rpartition(".")[2] != _CYCLIC:
+        return None
+    given = _given(made, "step_size_up")
+    is_open = has_star_arguments(made[2]) or made[1].framework != "torch"
+    size = integer_literal(given) if given is not None else None if is_open else _USUAL_SIZE
+    rounds = rounds_of(epochs, or_default=True)
+    is_many = size is not None and size >= max(_MANY_STEPS, rounds or 0)
+    return size if is_many else None
 
 
 def _arguments_of(made: Object) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def stale_weights(model: "Model", backward: cst.Call) -> Stale | None:
         return None
     sources = model.backward.sources(loss)
     for step in reversed(steps):
-        for name, calls in _passes_before(model, step, sources).items():
+        for name, calls in passes_before(model, step, sources).items():
             walk = Uncut(model, lambda _: False, lambda call, calls=calls: call in calls)  # type: ignore[misc]
             if walk.of(loss) and _changes(model, step, calls[0]) and _has_gradients(model, step, name):
                 return None if may_change_graphs(model, backward) else Stale(name, step)
@@ -116,7 +116,7 @@ def _steps_above(model: "Model", backward: cst.Call) -> list[cst.Call]:
     return [call for call in found if runs_before(scope, call, backward)][-MAX_STEPS:]
 
 
-def _passes_before(model: "Model", step: cst.Call, sources: frozenset[int]) -> dict[str, list[cst.Call]]:
+def passes_before(model: "Model", step: cst.Call, sources: frozenset[int]) -> dict[str, list[cst.Call]]:
     """The calls of modules that have surely run before a step, and that keep the module's weights, by the module.
 
     Only what ``sources``, of a loss, may come from is looked at.

@@ -99,18 +99,20 @@ def computes_gradients(forward: Event) -> bool:
 
 
 def may_run_backward(model: "Model", call: cst.Call) -> bool:
-    """Whether a method that cannot be looked into, or is there to be overridden, is one, by its name, that a file of
-    the project defines which also runs ``backward()``: ``explainer.explain(batch)``.
+    """Whether a method that cannot be looked into runs ``backward()`` where the project defines one of its name; of
+    one that is there to be overridden, whether a file does that defines it: ``explainer.explain(batch)``.
     """
     callee = call.func
     if not isinstance(callee, cst.Attribute) or model.project is None:
         return False
-    value = model.value(callee)
-    if not (value is None or (isinstance(value, Function) and value.definition.is_left_open)):
+    value, name = model.value(callee), re.escape(callee.attr.value.encode())
+    if value is None:
+        pattern = rb"\bdef[ \t]+" + name + rb"\b(?:(?!\n[ \t]*(?:def|class)\b)[^\0])*?\bbackward\("
+    elif isinstance(value, Function) and value.definition.is_left_open:
+        pattern = rb"\A(?=[^\0]*?\bdef[ \t]+" + name + rb"\b)[^\0]*?\bbackward\("
+    else:
         return False
-    name = callee.attr.value.encode()
-    pattern = re.compile(rb"\A(?=[^\0]*?\bdef[ \t]+" + re.escape(name) + rb"\b)[^\0]*?\bbackward\(")
-    return model.project.is_written_anywhere(model.path, pattern)
+    return model.project.is_written_anywhere(model.path, re.compile(pattern))
 
 
 def only_generates(forward: Event) -> bool:
