@@ -232,6 +232,15 @@ def call_instead_of_assigning(statement: cst.Assign, target: cst.Attribute, meth
     return opening, insert_after(statement.value, ")")
 
 
+def assign_opposite(statement: cst.Assign, target: cst.Attribute, name: str) -> tuple[NodeEdit, ...]:
+    """Assign the opposite of a truth to an attribute of another name."""
+    renamed, value = rename_attribute(target, name), statement.value
+    if isinstance(value, cst.Name) and value.value in ("True", "False"):
+        return renamed, replace(value, "False" if value.value == "True" else "True")
+    is_whole = binds_trailers(value)
+    return renamed, *wrap(value, "not " if is_whole else "not (", "" if is_whole else ")")
+
+
 def delete_assignment_target(statement: cst.Assign | cst.AnnAssign, target: cst.AssignTarget | None = None) -> NodeEdit:
     """Turn ``m = m.load_state_dict(s)`` into ``m.load_state_dict(s)``.
 

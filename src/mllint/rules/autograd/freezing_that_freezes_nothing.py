@@ -65,17 +65,14 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import (
-    NodeEdit,
     NodeFix,
-    binds_trailers,
+    assign_opposite,
     call_instead_of_assigning,
+    delete_argument,
     insert_after,
     insert_before,
     is_in_parentheses,
-    rename_attribute,
-    replace,
     replace_between,
-    wrap,
 )
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
@@ -118,12 +115,12 @@ def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, message, "write `Parameter(..., requires_grad=False)`", fix=lambda: _outside(call, made))
 
 
-def _outside(call: cst.Call, made: cst.Call) -> NodeFix:
+def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:
     """Give the flag to the parameter: it is not trained from then on."""
     flag = argument(made, None, "requires_grad")
-    before = made.args[made.args.index(flag) - 1] if flag is not None else made
-    edits = (replace_between(before, flag or made, ""), insert_after(call.args[0].value, ", requires_grad=False"))
-    return NodeFix("give the flag to the parameter", edits, Applicability.UNSAFE)
+    inside = None if flag is None else delete_argument(made, flag)
+    edits = () if inside is None else (inside, insert_after(call.args[0].value, ", requires_grad=False"))
+    return NodeFix("give the flag to the parameter", edits, Applicability.UNSAFE) if edits else None
 
 
 def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Context) -> Iterator[Finding]:
@@ -154,19 +151,16 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         message = "`parameters()` gives all of them: setting a flag of that raises"
         yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
-        yield Finding(
-            target,
-            "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change",
-            "set `stop_gradient`, which means the opposite",
-            fix=(lambda: _other_flag(statement, target, context)) if only else None,
-        )
+        other = (lambda: _other_flag(statement, target, context)) if only else None
+        message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
+        yield Finding(target, message, "set `stop_gradient`, which means the opposite", fix=other)
 
 
 def _other_flag(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix:
     """Set the flag that all versions of Paddle have. A tensor that gets a gradient by it cannot be changed in place."""
     value = context.value(target.value)
     trust = Applicability.SAFE if isinstance(value, Tensor) and value.parameter else Applicability.UNSAFE
-    return NodeFix("set `stop_gradient`", _as_stop_gradient(statement, target), trust)
+    return NodeFix("set `stop_gradient`", assign_opposite(statement, target, "stop_gradient"), trust)
 
 
 def _on_module(
@@ -183,12 +177,8 @@ def _on_module(
         fix = NodeFix("call `requires_grad_`", edits, _trust(target, context)) if only else None
         yield Finding(target, message, f"write `{owner}.requires_grad_({shown})`", fix=lambda: fix)
     else:
-        yield Finding(
-            target,
-            message,
-            f"write `for parameter in {owner}.parameters(): parameter.stop_gradient = {shown}`",
-            fix=(lambda: _loop(statement, target, context)) if only else None,
-        )
+        advice = f"write `for parameter in {owner}.parameters(): parameter.stop_gradient = {shown}`"
+        yield Finding(target, message, advice, fix=(lambda: _loop(statement, target, context)) if only else None)
 
 
 def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix | None:
@@ -201,7 +191,7 @@ def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> Nod
     opening = insert_before(target.value, f"for {name} in ")
     edits = [opening, insert_after(target.value, f".parameters():{indent}{name}")]
     if target.attr.value == "requires_grad":
-        edits += _as_stop_gradient(statement, target)
+        edits += assign_opposite(statement, target, "stop_gradient")
     freezes = constant(statement.value) is (target.attr.value == "stop_gradient")
     trust = _trust(target, context) if freezes else Applicability.UNSAFE
     return NodeFix("set the flag on every parameter", tuple(edits), trust)
@@ -211,13 +201,3 @@ def _trust(target: cst.Attribute, context: Context) -> Applicability:
     """How far setting the flags of all parameters may be trusted: an optimizer may be left without any."""
     is_unsafe = dotted_path(target.value) == "self" or flags.is_trained_whole(context.model, target)
     return Applicability.UNSAFE if is_unsafe else Applicability.SAFE
-
-
-def _as_stop_gradient(statement: cst.Assign, target: cst.Attribute) -> tuple[NodeEdit, ...]:
-    """Make `requires_grad = value` mean the same as `stop_gradient`."""
-    value = constant(statement.value)
-    renamed = rename_attribute(target, "stop_gradient")
-    if isinstance(value, bool):
-        return renamed, replace(statement.value, str(not value))
-    is_whole = binds_trailers(statement.value)
-    return renamed, *wrap(statement.value, "not " if is_whole else "not (", "" if is_whole else ")")

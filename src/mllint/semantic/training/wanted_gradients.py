@@ -107,7 +107,7 @@ def may_run_backward(model: "Model", call: cst.Call) -> bool:
         return False
     value, name = model.value(callee), re.escape(callee.attr.value.encode())
     if value is None:
-        pattern = rb"\bdef[ \t]+" + name + rb"\b(?:(?!\n[ \t]*(?:def|class)\b)[^\0])*?\bbackward\("
+        pattern = rb"\bdef[ \t]+" + name + rb"\(\s*self\b(?:(?!\n[ \t]*(?:def|class)\b)[^\0])*?\bbackward\("
     elif isinstance(value, Function) and value.definition.is_left_open:
         pattern = rb"\A(?=[^\0]*?\bdef[ \t]+" + name + rb"\b)[^\0]*?\bbackward\("
     else:
