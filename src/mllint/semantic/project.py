@@ -39,8 +39,8 @@ MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 SPARE = 0.95
 """How much of what may be kept is left once something has to go: so it is looked for once for several files."""
-FEWEST_WIRED = 4
-"""How many files are imported by others at least where they are taken for one program."""
+FEWEST_LINKED = 5
+"""How many files hang together at least where they are taken for one program."""
 FILES_BETWEEN = 8
 """After how many files it is looked for what has been derived again of the models that are not kept."""
 
@@ -155,9 +155,10 @@ class Project:
         """Whether a text of the project that is no program has a word: settings, a script of the shell, a manual."""
         return bool(self.reads.note(str(reader), ("told", word)))
 
-    def is_wired(self, reader: Path) -> bool:
-        """Whether several files of the project are imported by others: it is one program, not a collection."""
-        return int(self.reads.note(str(reader), ("wired",))) >= FEWEST_WIRED
+    def is_of_program(self, path: Path) -> bool:
+        """Whether a file hangs together with several others by what they import: one program, not a collection."""
+        file = str(self.disk.real(str(path)))
+        return int(self.reads.note(file, ("linked", file))) >= FEWEST_LINKED
 
     def may_export(self, path: Path, name: str) -> bool:
         """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""

@@ -27,15 +27,20 @@ MAX_KEPT_BYTES = 8_000_000
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
-``importers NAME WORD``, ``told WORD``, ``tree``, ``wired``.
+``importers NAME WORD``, ``linked PATH``, ``told WORD``, ``tree``.
 """
 
-MAX_WIRED = 10
+MAX_LINKED = 10
+"""How many files that hang together are counted."""
 
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
 # A pattern that begins with a line's end is looked for twice as fast as one that begins with `^`.
 _IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)")
+_IMPORTED_FROM = re.compile(rb"\s*from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import\b")
+_FRAMEWORKS = frozenset({b"torch", b"paddle", b"numpy"})
+_NAMES = re.compile(rb"[A-Za-z_]\w*")
+_MODULES = re.compile(rb"(?:\bimport|,)[ \t]+([\w.]+)")
 _WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _TEXTS = (
     ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".conf", ".gin", ".txt", ".md", ".rst", ".sh", ".bash", ".bat",
@@ -64,13 +69,13 @@ class Disk:
         self._answer_to: dict[str, Callable[..., str]] = {
             "content": self._content,
             "importers": self._importers,
+            "linked": self._linked,
             "module": self._module,
             "near": self._near,
             "saves": self._saves,
             "scripts": self._scripts,
             "told": self._told,
             "tree": self._tree,
-            "wired": self._wired,
         }
 
     def answer(self, question: Question) -> str:
@@ -272,14 +277,35 @@ class Disk:
                     names.append(path.parent.name)
         return "".join(f"{self.real(str(path))}\0" for path, has_it in has_word.items() if has_it)
 
-    def _wired(self) -> str:
-        """How many files of the project, up to ten, another one imports, by the look of it."""
-        imported = (
-            path
-            for path in self.files or ()
-            if any(other != path for other in self._imported.get(_import_name(path), ()))
-        )
-        return str(len(list(islice(imported, MAX_WIRED))))
+    def _linked(self, path: str) -> str:
+        """How many files hang together with one by what they import, itself included; counted up to ten."""
+        found, pending = {path}, [path]
+        while pending and len(found) < MAX_LINKED:
+            current = pending.pop()
+            importing = (str(other) for other in self._imported.get(_import_name(Path(current)), ()))
+            near = [*self._imports_of(current), *(other for other in importing if current in self._imports_of(other))]
+            new = [other for other in dict.fromkeys(near) if other not in found]
+            found.update(new)
+            pending += new
+        return str(min(len(found), MAX_LINKED))
+
+    def _imports_of(self, path: str) -> list[str]:
+        """The files of the project that a file imports, by the look of it."""
+        found: list[str] = []
+        folder = os.path.dirname(path)
+        for statement in _IMPORTS.findall(b"\n" + self.read_whole(Path(path))):
+            source = _IMPORTED_FROM.match(statement)
+            if source is None:
+                modules, level = _MODULES.findall(statement), 0
+            else:  # what is imported may be a module, too
+                within = (
+                    b".".join(filter(None, (source[2], name))) for name in _NAMES.findall(statement, source.end())
+                )
+                modules, level = [source[2], *within], len(source[1])
+            # A file that is called like a framework is not meant by those who import that.
+            own = (name.decode("ascii", "replace") for name in modules if name.partition(b".")[0] not in _FRAMEWORKS)
+            found += filter(None, (self._found_module(name, level, folder) for name in own))
+        return found
 
     @cached_property
     def _imported(self) -> dict[str, list[Path]]:

@@ -95,7 +95,7 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
     if key is not None and key not in model.remembered:
         model.remembered[key] = (
             model.project is not None
-            and model.project.is_wired(model.path)
+            and model.project.is_of_program(model.path)
             and is_never_named(model, around[-1])
             and _stands_beside_used(model, around[-1])
         )
