@@ -17,7 +17,7 @@ from weakref import WeakSet
 import msgspec
 
 from mllint.semantic.expressions.derivation import Derivation
-from mllint.semantic.files.disk import MAX_BYTES, Disk
+from mllint.semantic.files.disk import MAX_BYTES, MAX_LINKED, Disk
 from mllint.semantic.files.mentions import Mentions
 from mllint.semantic.files.project_root import project_root
 from mllint.semantic.files.reads import Reads
@@ -39,8 +39,6 @@ MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 SPARE = 0.95
 """How much of what may be kept is left once something has to go: so it is looked for once for several files."""
-FEWEST_LINKED = 5
-"""How many files hang together at least where they are taken for one program."""
 FILES_BETWEEN = 8
 """After how many files it is looked for what has been derived again of the models that are not kept."""
 
@@ -158,7 +156,7 @@ class Project:
     def is_of_program(self, path: Path) -> bool:
         """Whether a file hangs together with several others by what they import: one program, not a collection."""
         file = str(self.disk.real(str(path)))
-        return int(self.reads.note(file, ("linked", file))) >= FEWEST_LINKED
+        return int(self.reads.note(file, ("linked", file))) >= MAX_LINKED
 
     def may_export(self, path: Path, name: str) -> bool:
         """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""

@@ -30,8 +30,8 @@ Question: TypeAlias = tuple[str, ...]
 ``importers NAME WORD``, ``linked PATH``, ``told WORD``, ``tree``.
 """
 
-MAX_LINKED = 10
-"""How many files that hang together are counted."""
+MAX_LINKED = 5
+"""How many files that hang together are one program, and no collection."""
 
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
@@ -65,6 +65,7 @@ class Disk:
         self._real: dict[str, Path] = {}
         self._paths: dict[str, Path] = {}
         self._whole: dict[Path, bytes] = {}
+        self._imports: dict[str, list[str]] = {}
         self._kept_bytes = 0
         self._answer_to: dict[str, Callable[..., str]] = {
             "content": self._content,
@@ -278,19 +279,26 @@ class Disk:
         return "".join(f"{self.real(str(path))}\0" for path, has_it in has_word.items() if has_it)
 
     def _linked(self, path: str) -> str:
-        """How many files hang together with one by what they import, itself included; counted up to ten."""
+        """How many files hang together with one by what they import, itself included; counted up to five."""
         found, pending = {path}, [path]
-        while pending and len(found) < MAX_LINKED:
-            current = pending.pop()
-            importing = (str(other) for other in self._imported.get(_import_name(Path(current)), ()))
-            near = [*self._imports_of(current), *(other for other in importing if current in self._imports_of(other))]
-            new = [other for other in dict.fromkeys(near) if other not in found]
-            found.update(new)
-            pending += new
+        for current in pending:  # which grows
+            if len(found) >= MAX_LINKED:
+                break
+            near = [other for other in dict.fromkeys(self._imports_of(current)) if other not in found]
+            if not near:
+                importing = (str(other) for other in self._imported.get(_import_name(Path(current)), ()))
+                near = [other for other in importing if other not in found and current in self._imports_of(other)]
+            found.update(near)
+            pending += near
         return str(min(len(found), MAX_LINKED))
 
     def _imports_of(self, path: str) -> list[str]:
         """The files of the project that a file imports, by the look of it."""
+        if path not in self._imports:
+            self._imports[path] = self._find_imports(path)
+        return self._imports[path]
+
+    def _find_imports(self, path: str) -> list[str]:
         found: list[str] = []
         folder = os.path.dirname(path)
         for statement in _IMPORTS.findall(b"\n" + self.read_whole(Path(path))):

@@ -94,10 +94,10 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
     key = ("out of use", around[-1].name.value) if around else None
     if key is not None and key not in model.remembered:
         model.remembered[key] = (
-            model.project is not None
-            and model.project.is_of_program(model.path)
-            and is_never_named(model, around[-1])
+            is_never_named(model, around[-1])
             and _stands_beside_used(model, around[-1])
+            and model.project is not None
+            and model.project.is_of_program(model.path)
         )
     return key is not None and bool(model.remembered[key])
 
