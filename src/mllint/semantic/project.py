@@ -39,8 +39,6 @@ MAX_TIMES = 3
 """How many times as much one file may need at once: whoever drops what is asked again and again reads without end."""
 SPARE = 0.95
 """How much of what may be kept is left once something has to go: so it is looked for once for several files."""
-FILES_BETWEEN = 8
-"""After how many files it is looked for what has been derived again of the models that are not kept."""
 
 
 class _Kept(msgspec.Struct):
@@ -70,7 +68,8 @@ class Project:
         self._asked: Counter[Path] = Counter()
         """How often other files have asked for each."""
         self._left: WeakSet[Model] = WeakSet()
-        self._since_let_go = 0
+        self._texts: dict[Path, int] = {}
+        """What the files that were checked had in them, as a hash."""
         self._trees: OrderedDict[Path, tuple[Source, Tree]] = OrderedDict()
         self._kept_in_trees = 0
         self._written: dict[tuple[Path, bytes], bool] = {}
@@ -213,13 +212,14 @@ class Project:
 
     def keep(self, model: "Model") -> None:
         """Remember the model of a file that is about to be checked, for the files that import it."""
-        self._since_let_go += 1
-        if self._since_let_go >= FILES_BETWEEN:
-            self._since_let_go = 0
-            for left in list(self._left):
-                left.forget()
-                left.let_go()
         path = self.disk.real(model.source.path)
+        text = hash(model.source.text)
+        # Where a file has been mended, or changed in an editor, what others know of it is of the text that it had.
+        is_changed = self._texts.setdefault(path, text) != text
+        self._texts[path] = text
+        for left in self._all_models() if is_changed else list(self._left):
+            left.forget()
+            left.let_go()
         try:
             data = model.source.encode(model.source.text)
         except UnicodeError:  # an encoding that cannot write what it reads: nothing is known of this file's bytes
