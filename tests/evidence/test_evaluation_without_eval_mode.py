@@ -1,5 +1,6 @@
 """ML310: in training mode an evaluation is random, and writes into the statistics, under ``no_grad()`` too."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,26 @@ def test_torch_modules_begin_in_training_mode(torch: Any) -> None:
     assert network.training
     network.load_state_dict(torch.nn.Linear(2, 2).eval().state_dict())
     assert network.training, "a state dict says nothing of the mode"
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_torch_copy_has_the_mode_of_the_original(torch: Any, trains: bool) -> None:
+    network = torch.nn.Sequential(torch.nn.Dropout(0.5)).train(trains)
+    copied = copy.deepcopy(network)
+    network.train(not trains)
+    assert copied.training is trains
+    assert copied[0].training is trains
+
+
+def test_paddle_copy_has_the_mode_of_the_original(paddle: Any) -> None:
+    network = paddle.nn.Sequential(paddle.nn.Dropout(0.5))
+    trained = copy.deepcopy(network)
+    network.eval()
+    evaluated = copy.deepcopy(network)
+    assert trained.training
+    assert trained[0].training
+    assert not evaluated.training
+    assert not evaluated[0].training
 
 
 def test_paddle_statistics_take_in_validation_data(paddle: Any) -> None:

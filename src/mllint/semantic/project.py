@@ -148,14 +148,13 @@ class Project:
             self._written[key] = any(pattern.search(self.disk.read(file) or b"") for file in files)
         return self._written[key]
 
-    def is_told(self, reader: Path, word: str) -> bool:
+    def is_told(self, word: str) -> bool:
         """Whether a text of the project that is no program has a word: settings, a script of the shell, a manual."""
-        return bool(self.reads.note(str(reader), ("told", word)))
+        return bool(self.reads.note_of_users(("told", word)))
 
     def is_of_program(self, path: Path) -> bool:
         """Whether a file hangs together with several others by what they import: one program, not a collection."""
-        file = str(self.disk.real(str(path)))
-        return int(self.reads.note(file, ("linked", file))) >= MAX_LINKED
+        return int(self.reads.note_of_users(("linked", str(self.disk.real(str(path)))))) >= MAX_LINKED
 
     def may_export(self, path: Path, name: str) -> bool:
         """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""

@@ -127,10 +127,9 @@ def check_model(statement: cst.Assign, context: Context) -> Iterator[Finding]:
     """Report the module itself where it is kept as the best."""
     snapshot = None if is_test_code(context.model) else kept_model(context.model, statement)
     if snapshot is not None:
-        message = f"`{snapshot.key}` is the model itself: training goes on changing it"
-        message = (
-            message if len(message) <= _LONGEST_MESSAGE else "this is the model itself: training goes on changing it"
-        )
+        said = "is the model itself: training goes on changing it"
+        message = f"`{snapshot.key}` {said}"
+        message = message if len(message) <= _LONGEST_MESSAGE else f"this {said}"
         yield Finding(snapshot.owner, message, f"write `copy.deepcopy({snapshot.path})`")
 
 

@@ -64,8 +64,9 @@ class Scale(nn.Module):
 ## What it leaves alone
 
 - What somebody looks after: moved by hand (`self.mask.to(x.device)`, `self.mask.type(x.type())`, or by names that are
-  computed), made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (new
-  numbers by a method that `forward` does not call are nothing else), by those who use the module or by `reset()`.
+  computed), or by a `_apply`, `to` or `cuda` of the class itself, made on a device, given to an optimizer or to
+  `torch.autograd.grad`, set to something else later (new numbers by a method that `forward` does not call are nothing
+  else), by those who use the module or by `reset()`.
 - What stays where it is as well: what a method computes with a tensor that it makes right there; 0-d tensors, which
   work with those on any device; what a base class of PyTorch has registered, as losses do their `weight`.
 - Tables that are read for their shape, as an index, or one number at a time; tensors without elements, also in lists,

@@ -39,8 +39,8 @@ output = model(images)
 
 Everything that does not stand in one function. Modules without weights, in `DataParallel`, or whose own code says a
 word about devices; arguments of which it is not seen that they meet a weight, such as the lengths of sequences, which
-belong on the CPU. Files that change the default device. Batches of a loader, unless the dataset is one of torchvision,
-or the function moves the batch in vain.
+belong on the CPU. Files that change the default device, or register hooks that see an input first. Batches of a loader,
+unless the dataset is one of torchvision, or the function moves the batch in vain.
 
 ## Fix safety
 

@@ -60,7 +60,9 @@ number the time is divided, `(time.time() - start) / repeats`, and loops that a 
 (Lightning, DeepSpeed and their like; Accelerate leaves the gradients to the script). Methods beside which a file clears
 the gradients of what another object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle
 `minimize()` and `step()`) the last is reported. Optimizers of a class of the project with a `step` that may clear the
-gradients, calls what cannot be looked into, or does not use them, and those that are given a closure. By hand: tensors
+gradients, calls what cannot be looked into, or does not use them, and those that are given a closure. What may be
+cleared out of sight: by a function or lambda of the file that somebody is given (`@bus.on("round")`), or by whoever is
+given the object that has the optimizer (`listener.begins(self)`). By hand: tensors
 that every round makes anew, and functions in which, or in what they call, anything is named after clearing.
 
 Of networks that play against each other those that anything freezes or thaws, losses in functions that speak of

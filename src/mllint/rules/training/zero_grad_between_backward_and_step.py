@@ -3,7 +3,8 @@
 Finds `zero_grad()` between the `backward()` that computes the gradients and the `step()` that should use them; also
 where `step()` comes before `backward()` in each round of the loop, behind the `zero_grad()` of that round. And the
 `step()` of a loop that clears the gradients and runs the network, in a file that calls no `backward()`, nor anything
-else that computes gradients.
+else that computes gradients. Of several calls of a function that clears them, `self.reset_grad()`, that one is reported
+which comes at the wrong place.
 
 ## Why is this bad?
 

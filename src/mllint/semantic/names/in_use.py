@@ -76,7 +76,7 @@ def is_never_named(model: "Model", definition: cst.FunctionDef | cst.ClassDef) -
         return False
     mentions = project.mentions(model.path)
     is_read = mentions.readers(word, frozenset(), project.disk.real(str(model.path))) != ()
-    if is_read or mentions.are_in_a_notebook(word) or project.is_told(model.path, word):
+    if is_read or mentions.are_in_a_notebook(word) or project.is_told(word):
         return False
     is_function = isinstance(definition, cst.FunctionDef)
     return is_function or not project.is_written_anywhere(model.path, _LOOKS_FOR_CLASSES)
@@ -126,7 +126,4 @@ def _is_class_named(model: "Model", definition: cst.ClassDef) -> bool:
 def is_idle(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place stands in a function that nothing names, beside others of the file that something does."""
     function = outermost_function(model, node)
-    if function is None or not is_never_named(model, function):
-        return False
-    others = (line for line in model.tree.module.body if isinstance(line, cst.FunctionDef) and line is not function)
-    return any(is_named(model, other) for other in others)
+    return function is not None and is_never_named(model, function) and _stands_beside_used(model, function)
