@@ -246,9 +246,19 @@ def _from_method(model: "Model", framework: Framework, call: cst.Call, method: s
     if method == "view" and framework == "torch" and call.args and method not in model.function_names:
         # An array's `view` takes a dtype.
         return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
-    if (method in _MODULE_METHODS and not _has_positional(call)) or (method in _MODE_METHODS and _is_mode(call)):
+    is_switch = method in _MODE_METHODS and _is_mode(call) and not _gives_another(model, call)
+    if (method in _MODULE_METHODS and not _has_positional(call)) or is_switch:
         return Module(framework, wrappers=("?",))
     return None
+
+
+def _gives_another(model: "Model", call: cst.Call) -> bool:
+    """Whether what a method gives gets a name of its own, ``best = trainer.train()``: a module would give itself."""
+    statement = model.tree.parent(call)
+    if not isinstance(statement, cst.Assign) or not isinstance(call.func, cst.Attribute):
+        return False
+    receiver = dotted_path(call.func.value)
+    return receiver is not None and all(dotted_path(item.target) != receiver for item in statement.targets)
 
 
 def _from_argument(model: "Model", call: cst.Call, arg: cst.Arg, calls: int) -> Value | None:
