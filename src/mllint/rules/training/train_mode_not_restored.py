@@ -48,16 +48,17 @@ for epoch in range(10):
 
 ## What it leaves alone
 
-Loops in which the model may be switched back at any place, also in a function or method of the project that is called
-there, by a decorator or a context, by what is handed on to be called (`model.apply(lambda part: part.train())`), or in
-a call that is given the model and cannot be looked into, or in a method of an unknown class that is named for it
-(`model.adapters_train()`); but for a place that is only reached where a score is better. Models that are in evaluation
-mode before the loop begins, or are switched right before they are trained, with no evaluation between: to fine-tune
-with frozen batch normalization is done like that; or that one round alone switches, `if epoch == last:`. Models in
-which no layer is known to ask for its mode, unless their class is out of sight. Models that no optimizer in the loop
-updates (teachers, averaged copies, target networks), parts of a model, models that every round makes anew, and
-trainings that a trainer of another framework runs (Lightning, DeepSpeed and their like; Accelerate switches no modes).
-Evaluations in which a module computes no gradients of itself, because it asks `if self.training:`.
+Loops in which the model, or what it was made with, `Wrapper(net)`, may be switched back at any place, also in a
+function or method of the project that is called there, by a decorator or a context, by what is handed on to be called
+(`model.apply(lambda part: part.train())`), or in a call that is given the model and cannot be looked into, or in a
+method of an unknown class that is named for it (`model.adapters_train()`); but for a place that is only reached where a
+score is better. Models that are in evaluation mode before the loop begins, or are switched right before they are
+trained, with no evaluation between: to fine-tune with frozen batch normalization is done like that; or that one round
+alone switches, `if epoch == last:`. Models in which no layer is known to ask for its mode, unless their class is out of
+sight. Models that no optimizer in the loop updates (teachers, averaged copies, target networks), parts of a model,
+models that every round makes anew, and trainings that a trainer of another framework runs (Lightning, DeepSpeed and
+their like; Accelerate switches no modes). Evaluations in which a module computes no gradients of itself, because it
+asks `if self.training:`.
 
 What is only called `model` or `net`, because it is a parameter of a function that nobody in the file calls, counts as
 a module where it is switched and called.

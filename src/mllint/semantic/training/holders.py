@@ -107,14 +107,25 @@ def _names(binding: Binding, held: Thing) -> bool:
                 return True
         elif any(isinstance(root, ClassInfo) for root in held.roots) or _is_of_self(path, binding):
             _, _, attribute = (dotted_path(path) or "").partition(".")
-            if held.path[0] == f".{attribute}":
+            if held.path[0] == f".{attribute}" or _is_kept_as(path, binding, held.path[0]):
                 return True
     return False
 
 
+def _is_kept_as(path: cst.BaseExpression, binding: Binding, attribute: str) -> bool:
+    """Whether a name stands for what the same method keeps as an attribute: ``self.net = net``, ``Wrapper(net)``."""
+    own = _own_name(binding)
+    kept = binding.scope.bindings.get(f"{own}{attribute}", ()) if own is not None else ()
+    return any(item.value is not None and dotted_path(item.value) == dotted_path(path) for item in kept)
+
+
 def _is_of_self(path: cst.BaseExpression, binding: Binding) -> bool:
     """Whether a path begins with the object whose method binds something: ``self.net`` of ``Loss(self.net)``."""
-    function = binding.scope.node
-    info = binding.scope.model.function_info(function) if isinstance(function, cst.FunctionDef) else None
-    own = None if info is None else info.self_name
+    own = _own_name(binding)
     return own is not None and (dotted_path(path) or "").startswith(f"{own}.")
+
+
+def _own_name(binding: Binding) -> str | None:
+    """What the method in which something is bound calls its object."""
+    function = binding.scope.node
+    return binding.scope.model.function_info(function).self_name if isinstance(function, cst.FunctionDef) else None

@@ -77,8 +77,8 @@ def _may_be_switched_back(loop: Loop, switch: Event) -> bool:
             if event.kind is not Kind.TRAIN or event not in later or not _hangs_on_outcome(event, switch):
                 return True
         elif event.kind is Kind.TRAIN and event.thing is not None and module is not None:
-            if was_made_with(event.thing, module):
-                return True  # what holds it: a network together with its loss
+            if was_made_with(event.thing, module) or was_made_with(module, event.thing):
+                return True  # what holds it, a network together with its loss, or what it holds: a network in a wrapper
         elif may_switch_unseen(event, module):
             return True
     return False
