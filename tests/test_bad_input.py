@@ -145,7 +145,7 @@ def test_the_commands_of_a_notebook_that_was_saved_as_a_program_are_passed_over(
     Path("notebook.py").write_bytes(text + b"print x" + newline)
     assert [(rule, row) for _, rule, row, _ in findings("notebook.py")[1]] == [("ML101", 11), ("ML001", 12)]
     Path("notebook.py").write_bytes(text + b"x = (1" + newline + b"% y z)" + newline)
-    assert [rule for _, rule, _, _ in findings("notebook.py")[1]] == ["ML001"]
+    assert [(rule, row) for _, rule, row, _ in findings("notebook.py")[1]] == [("ML001", 12)]
 
 
 def test_what_needs_the_comments_of_a_file_for_a_former_python_is_left_out() -> None:

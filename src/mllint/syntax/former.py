@@ -41,11 +41,14 @@ class FormerPython(NamedTuple):
 
 
 def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
-    """The tree of a text, and what Python has against it; raises what ``ast`` raises where it cannot be read."""
+    """The tree of a text, and what Python has against it.
+
+    Raises what ``ast`` raises where the text cannot be read: the first error that is not about a command of IPython.
+    """
     try:
         return syntax_tree(text), None
     except SyntaxError as error:
-        first = present = error
+        present = error
     told: SyntaxError | None = None
     mended, is_argument, work = text, False, 0
     while work <= MOST_WORK:
@@ -56,7 +59,7 @@ def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
             mended, is_argument, told = _ARGUMENT.sub(_STAND_IN, mended), True, told or present
         else:
             if not _is_mended(lines, present):
-                raise first
+                raise told or present
             mended, told = "".join(lines), told or present
         work += len(mended)
         try:
@@ -68,7 +71,7 @@ def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
             if isinstance(node, ast.keyword) and node.arg == _STAND_IN:
                 node.arg = "async"
         return tree, FormerPython("", 1, 1) if told is None else said_of(told, text)
-    raise first
+    raise told or present
 
 
 def said_of(error: SyntaxError, text: str) -> FormerPython:
