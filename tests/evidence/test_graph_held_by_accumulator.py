@@ -486,3 +486,26 @@ def test_paddle_sums_without_gradients_hold_no_graph_and_lists_do(paddle: Any) -
         kept.append(loss)
     assert total.stop_gradient
     assert not kept[0].stop_gradient
+
+
+@pytest.mark.parametrize("is_train", [True, False])
+def test_torch_gradients_that_a_test_switches(torch: Any, is_train: bool) -> None:
+    weight, total = torch.ones(3, requires_grad=True), 0.0
+    with torch.set_grad_enabled(is_train):
+        loss = (weight * torch.rand(3)).sum()
+        if is_train:
+            loss.backward()
+    total += loss
+    assert (total.grad_fn is not None) is is_train
+
+
+@pytest.mark.parametrize("is_train", [True, False])
+def test_paddle_gradients_that_a_test_switches(paddle: Any, is_train: bool) -> None:
+    weight, total = paddle.ones([3]), 0.0
+    weight.stop_gradient = False
+    with paddle.set_grad_enabled(is_train):
+        loss = (weight * paddle.rand([3])).sum()
+        if is_train:
+            loss.backward()
+    total += loss
+    assert total.stop_gradient is not is_train

@@ -187,3 +187,33 @@ def test_torch_variable_begins_anew(torch: Any) -> None:
         made = torch.autograd.Variable(given)
         assert made.grad_fn is None
         assert not made.requires_grad
+
+
+def test_torch_what_each_call_makes_anew_is_no_state(torch: Any) -> None:
+    class Attention(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.query = torch.nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            self.map_of_call = self.query(x).softmax(-1)
+            return self.map_of_call * x
+
+    model = Attention()
+    for _ in range(3):
+        model(torch.rand(2, 3)).sum().backward()  # raises where a graph is walked through twice
+
+
+def test_paddle_what_each_call_makes_anew_is_no_state(paddle: Any) -> None:
+    class Attention(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.query = paddle.nn.Linear(3, 3)
+
+        def forward(self, x: Any) -> Any:
+            self.map_of_call = paddle.nn.functional.softmax(self.query(x), axis=-1)
+            return self.map_of_call * x
+
+    model = Attention()
+    for _ in range(3):
+        model(paddle.rand([2, 3])).sum().backward()

@@ -38,11 +38,11 @@ model[0].requires_grad_(False)
 ## What it leaves alone
 
 Parameters and other tensors, whose flag does work: `self.pos_embed.requires_grad = False`. (What is called somewhere,
-what `children()` gives, of what somebody calls `eval()` or `parameters()`, and what calls in sight give a function as a
-module, is one, even where nothing else is known of it.) Modules that surely have no weights: there is nothing to
-freeze. Classes that define such a property, read the attribute themselves or keep an option in it, `self.requires_grad
-= requires_grad`. The values of `state_dict()` in Paddle, which are the parameters. `requires_grad` of a tensor in
-Paddle, unless the project allows a version below 3.2.
+what `children()` gives, of what somebody calls `eval()` or `parameters()`, also a function in sight that it is given
+to, and what calls in sight give a function as a module, is one, even where nothing else is known of it.) Modules that
+surely have no weights: there is nothing to freeze. Classes that define such a property, read the attribute themselves
+or keep an option in it, `self.requires_grad = requires_grad`. The values of `state_dict()` in Paddle, which are the
+parameters. `requires_grad` of a tensor in Paddle, unless the project allows a version below 3.2.
 
 ## Fix safety
 

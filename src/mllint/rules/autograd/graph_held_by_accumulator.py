@@ -67,6 +67,9 @@ optimizers)`. What a test has told to be no tensor, or the number zero. Buffers 
 be given data alone, and those that may be a state that is learned through: another method begins them anew, or
 `forward` goes on with them; but not those that are brought up to date under `if self.training`.
 
+Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `backward()` stands in it, or behind it
+under the same test, but for what another branch of that test holds.
+
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
 is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`;
 and so does a sum with such a term. So does, in a loop that trains, what is called a loss among the things that a

@@ -1,14 +1,15 @@
 """## What it does
 
 Finds a `backward()` that reaches no parameter, because the loss was made anew on the way, or all the outputs that it is
-computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, requires_grad=True)`,
-`loss.requires_grad = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every
-`detach()`, `to_tensor()` or `stop_gradient = True`. And parts of a loss that were made numbers before they are added:
-`smooth = smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are
-cut and of data: `criterion(score.detach(), real)`. The whole loss is cut, too, where it is computed of data and of what
-was detached, turned into an array or computed under `no_grad()`, by whatever model: `criterion(net(x).detach(), y)`.
-And what the `forward` of a class whose name ends in `Loss` returns
-from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it.
+computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, requires_grad=True)`, `loss.requires_grad
+= True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every `detach()`, `to_tensor()` or
+`stop_gradient = True`. And parts of a loss that were made numbers before they are added: `smooth =
+smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are cut and of
+data: `criterion(score.detach(), real)`. The whole loss is cut, too, where it is computed of data and of what was
+detached, turned into an array or computed under `no_grad()`, by whatever model: `criterion(net(x).detach(), y)`. And
+where `backward()` is called on nothing but what `detach()` or `.data` gives, whatever that is: `gain.detach()`. And
+what the `forward` of a class whose name ends in `Loss` returns from within `with no_grad():`, or on all its ways as a
+number or a copy, `return loss.item()`, whoever uses it.
 
 ## Why is this bad?
 
@@ -45,12 +46,14 @@ loss.backward()
 hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
 loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts
 that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
+First terms of a total without a graph, `total = first.detach()`, to which others are added.
 A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`; one that cuts
 what it is given only in part: the rest may be what learns.
 
 Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
 
-Of a thing of which nothing else is known, the rule takes the word `loss` in its name for what it says, and `criterion`.
+Of a part of a loss of which nothing else is known, the rule takes the word `loss` in its name for what it says, and
+`criterion`.
 
 ## Fix safety
 

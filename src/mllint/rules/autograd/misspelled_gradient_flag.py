@@ -84,7 +84,7 @@ _MEANT = {
         "require_grad", "require_grads", "requires_grads", "required_grad", "requires_gradient", "require_gradient",
         "requires_gradients", "requres_grad", "reqires_grad", "requires_gard", "require_gard", "requires_garad",
         "requiers_grad", "requried_grad", "requries_grad", "requiresgrad", "requires_gra", "requires_gad",
-        "requirs_grad",
+        "requirs_grad", "requiresGrad", "requires_Grad",
     ),
     "stop_gradient": (
         "stop_gradients", "stop_grad", "stop_grads", "stop_gradiant", "stop_gradent", "stop_gradien", "stop_gardient",

@@ -47,10 +47,11 @@ A graph of which any part may be used by another backward pass: two losses of on
 GAN whose generator learns from the same images, `create_graph`, a loss that is returned, stored or handed to a function
 that is not known, a pass in a `lambda`, which may be called again. A pass above that walks what its own round has made
 is over by then, and does not count. Losses of which a part was computed before this iteration, by a function or method
-that is not known, or by a module that keeps a state between its calls. Modules of which nothing is known where the
-function runs another backward pass behind this one, unless in PyTorch a step changes their weights in every round,
-before any other one: no later pass can go through the graph then. So it is, in PyTorch, with whatever else is out of
-sight, where a step follows the last backward pass of every round. What methods hand on in attributes, unless all
+that is not known, or by a module that keeps a state between its calls. (What each call leaves in an attribute is none
+where nobody else reads it, and each call makes it anew before it reads it itself.) Modules of which nothing is known
+where the function runs another backward pass behind this one, unless in PyTorch a step changes their weights in every
+round, before any other one: no later pass can go through the graph then. So it is, in PyTorch, with whatever else is
+out of sight, where a step follows the last backward pass of every round. What methods hand on in attributes, unless all
 backward passes of the class are understood, share nothing, and the attributes are set anew in each of its rounds. What
 a function is given, where its callers are not seen, in its file or one that imports it. What a loop takes from a loader
 counts as data, also where only the name of the loader says that it is one, as do the items of what is called a data

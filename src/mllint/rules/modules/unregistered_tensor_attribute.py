@@ -8,7 +8,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
-  `forward`, or in any method what the weights give, also where functions or methods hand it on first; also as an
+  `forward`, or in any method what the weights give, also where functions or methods hand it on first, under a name
+  that it gets among others, `mean, var = self.mean, self.var`, or as another attribute of the object; also as an
   element of a list or dict, as one of several things that a method returns, in place of a parameter that is left at
   `None`, where another branch registers it, and where it is computed from itself later on, as a running mean is;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new

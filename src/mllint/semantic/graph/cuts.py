@@ -18,6 +18,7 @@ from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.leaves import is_copy_of_leaf
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
+from mllint.semantic.graph.made_of_data import MAKERS, is_computed
 from mllint.semantic.graph.taken_off import adds_loss, computes_alone, computes_loss, taken_off
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_above
@@ -34,26 +35,10 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 12
 """How many names and functions are followed back from a ``backward()``."""
-# What makes a tensor anew from what it is given, and how it is told that the new one needs a gradient.
-_MAKERS = {
-    "torch.tensor": ("requires_grad", True),
-    "torch.autograd.Variable": ("requires_grad", True),
-    "torch.nn.Parameter": ("requires_grad", True),
-    "torch.Tensor": ("requires_grad", True),
-    "torch.FloatTensor": ("requires_grad", True),
-    "torch.cuda.FloatTensor": ("requires_grad", True),
-    "torch.from_numpy": ("requires_grad", True),
-    "paddle.to_tensor": ("stop_gradient", False),
-}
 # Methods through which a gradient passes and that compute nothing with another tensor.
 PASSING = frozenset({
     "sum", "mean", "to", "cuda", "cpu", "float", "double", "half", "squeeze", "view", "reshape", "clone", "contiguous",
     "requires_grad_", "unsqueeze", "flatten", "astype", "cast",
-})  # fmt: skip
-# Functions that make a tensor of nothing but its size: what is made of these is a beginning, not a loss.
-_BEGINNINGS = frozenset({
-    "zeros", "ones", "full", "empty", "rand", "randn", "randint", "zeros_like", "ones_like", "randn_like", "arange",
-    "rand_like", "full_like", "empty_like", "normal", "uniform", "linspace", "eye",
 })  # fmt: skip
 # What is done with a tensor whose own gradient is wanted.
 _LEAF_USES = frozenset({"grad", "register_hook", "retain_grad", "retain_grads", "gradient"})
@@ -65,7 +50,7 @@ class Cut(msgspec.Struct, frozen=True):
     ``way`` is how it is written, for the message. ``needs_gradient``: the new tensor needs one itself, so that
     ``backward()`` is silent in torch as well. ``source``: what the tensor is made of; ``of_output``: of an output, of
     which a loss is computed then. ``within``: the function of another file in which the place is, where ``node`` is the
-    call of it.
+    call of it. ``of_anything``: nothing is known of what is cut, but that the ``backward()`` gets nothing else.
     """
 
     node: cst.CSTNode
@@ -75,6 +60,7 @@ class Cut(msgspec.Struct, frozen=True):
     source: cst.BaseExpression | None = None
     of_output: bool = False
     within: str | None = None
+    of_anything: bool = False
 
 
 class Cuts:
@@ -90,7 +76,8 @@ class Cuts:
         operand = operand_of(call)
         if operand is None or self.model.gradients.off(call) is not False:
             return []
-        return self._follow(operand)
+        # A new leaf of nobody knows what may be one whose own gradient is wanted.
+        return [cut for cut in self._follow(operand) if not (cut.of_anything and cut.needs_gradient)]
 
     def _follow(self, node: cst.BaseExpression) -> list[Cut]:
         if len(self._seen) >= MAX_STEPS or id(node) in self._seen:
@@ -101,13 +88,15 @@ class Cuts:
                 return self._arithmetic(node)
             case cst.Call():
                 return self._call(node)
-            case cst.Attribute() if node.attr.value == "data" and self._is_loss(node.value):
-                framework = self._framework(node.value)
+            case cst.Attribute() if node.attr.value == "data" and self._is_tensor(node.value):
+                framework, is_loss = self._framework(node.value), self._is_loss(node.value)
                 if framework is None or (framework == "paddle" and not self.paddle_data_cuts):
                     return []
-                return [Cut(node, ".data", framework, False, node.value)]
+                return [Cut(node, ".data", framework, False, node.value, of_anything=not is_loss)]
             case cst.Name() | cst.Attribute():
                 return self._name(node)
+            case cst.Subscript():
+                return self._follow(node.value)
         return []
 
     # -- expressions -----------------------------------------------------------------------------------------------
@@ -143,9 +132,11 @@ class Cuts:
         if not isinstance(call.func, cst.Attribute):
             return []
         name, receiver = call.func.attr.value, call.func.value
-        if name == "detach" and not call.args and self._is_loss(receiver) and not is_copy_of_leaf(self.model, receiver):
-            framework = self._framework(receiver)
-            return [] if framework is None else [Cut(call, ".detach()", framework, False, receiver)]
+        if name == "detach" and not call.args and self._is_tensor(receiver):
+            framework, is_loss = self._framework(receiver), self._is_loss(receiver)
+            if framework is None or is_copy_of_leaf(self.model, receiver):
+                return []
+            return [Cut(call, ".detach()", framework, False, receiver, of_anything=not is_loss)]
         if name == "scale" and len(call.args) == 1 and not call.args[0].star:
             return self._follow(call.args[0].value)
         if name not in PASSING and not computes_alone(self.model, call):
@@ -156,9 +147,9 @@ class Cuts:
         return [replace(cut, needs_gradient=True) for cut in cuts] if flagged else cuts
 
     def _made(self, call: cst.Call, name: str) -> list[Cut]:
-        if name not in _MAKERS or not call.args or call.args[0].star or call.args[0].keyword is not None:
+        if name not in MAKERS or not call.args or call.args[0].star or call.args[0].keyword is not None:
             return []
-        keyword, needed = _MAKERS[name]
+        keyword, needed = MAKERS[name]
         position = {"torch.autograd.Variable": 1, "torch.nn.Parameter": 1, "paddle.to_tensor": 3}.get(name)
         flag = argument(call, position, keyword)
         source = call.args[0].value
@@ -297,8 +288,9 @@ class Cuts:
         if flag is not None:
             return [flag]
         found: list[Cut] = []
-        for binding in self.model.reaching(node):
-            found += self._binding(binding)
+        ways = [self._binding(binding) for binding in self.model.reaching(node)]
+        for cuts in ways:
+            found += cuts if all(ways) else [cut for cut in cuts if not cut.of_anything]
         if self._is_flagged_by_call(node, path):
             found = [replace(cut, needs_gradient=True) for cut in found]
         return found
@@ -358,6 +350,13 @@ class Cuts:
         return bool(bindings) and all(
             isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings
         )
+
+    def _is_tensor(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression may be a tensor, and surely is none of the project's own objects."""
+        value = self.model.value(node)
+        if value is not None:
+            return isinstance(value, (Tensor, Output)) or self._is_loss(node)
+        return self._is_loss(node) or "detach" not in self.model.function_names
 
     def _named(self, call: cst.Call) -> list[cst.BaseExpression]:
         """The targets of the assignment that an expression, with the methods called on it, is the value of."""
@@ -466,32 +465,3 @@ def operand_of(call: cst.Call) -> cst.BaseExpression | None:
     if len(positional) == 1 and is_called_loss(positional[0]) and not is_called_loss(call.func.value):
         return positional[0]
     return call.func.value if not positional and not any(arg.star for arg in call.args) else None
-
-
-def is_computed(model: "Model", node: cst.BaseExpression, depth: int = 0) -> bool:
-    """Whether data goes into an expression: it is no constant, and no tensor of a given size."""
-    if depth > MAX_STEPS or constant(node) is not ...:
-        return False
-    match node:
-        case cst.List(elements=[]):
-            return True  # it is filled later
-        case cst.List() | cst.Tuple():
-            return any(is_computed(model, element.value, depth + 1) for element in node.elements)
-        case cst.BinaryOperation():
-            return is_computed(model, node.left, depth + 1) or is_computed(model, node.right, depth + 1)
-        case cst.UnaryOperation():
-            return is_computed(model, node.expression, depth + 1)
-        case cst.Call(func=cst.Attribute(value=receiver)) if model.qualified_name(node.func) is None:
-            return is_computed(model, receiver, depth + 1)
-        case cst.Call():
-            name = model.qualified_name(node.func)
-            last = "" if name is None else name.rpartition(".")[2]
-            if name in _MAKERS or last == "float":
-                return bool(node.args) and is_computed(model, node.args[0].value, depth + 1)
-            return last not in _BEGINNINGS
-        case cst.Name() | cst.Attribute():
-            bindings = model.reaching(node)
-            return not bindings or any(
-                binding.value is None or is_computed(model, binding.value, depth + 1) for binding in bindings
-            )
-    return True

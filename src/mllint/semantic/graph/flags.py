@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.expressions.new_results import is_defined_beside
 from mllint.semantic.graph.leaves import whose_parameters
+from mllint.semantic.graph.used_as_modules import OF_MODULES, is_given_as_module
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.mentions import attributes, calls_of
@@ -50,11 +51,6 @@ _TABLES = ("_modules", "_sub_layers")
 _WEIGHTS = ("weight", "bias")
 _OF_TENSORS = frozenset({"data", "grad", "T", "H", "mT", "mH", "real", "imag"})
 """The attributes of a tensor that are tensors."""
-_OF_MODULES = (
-    "eval", "train", "parameters", "named_parameters", "modules", "named_modules", "children", "named_children",
-    "sublayers", "named_sublayers",
-)  # fmt: skip
-"""Methods that nothing but a module has, called without an argument."""
 _MANY = (cst.BaseDict, cst.BaseList, cst.BaseSet, cst.BaseComp)
 _FUNCTIONS = frozenset({"torch.autograd.Function", "paddle.autograd.PyLayer"})
 
@@ -76,7 +72,8 @@ def flagged_module(model: "Model", node: cst.BaseExpression) -> Module | None:
         return None
     is_module = _is_called(model, node) or _is_child(model, node)
     is_module = is_module or _has_parts(model, node) or _does_what_modules_do(model, node)
-    return Module(model.framework) if is_module or _is_given_modules(model, node) else None
+    is_module = is_module or _is_given_modules(model, node) or _is_used_elsewhere(model, node)
+    return Module(model.framework) if is_module else None
 
 
 def _part_of_module(model: "Model", node: cst.BaseExpression, steps: int) -> Module | None:
@@ -191,7 +188,7 @@ def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:
     path, holder = dotted_path(node), _around(model, node)
     if path is None or holder is None or method_of_receiver(model, node) is not None:
         return False  # an object of a class that is written here may have a flag of its own
-    calls = (call for word in _OF_MODULES for call in model.calls_by_word.get(word, ()) if not call.args)
+    calls = (call for word in OF_MODULES for call in model.calls_by_word.get(word, ()) if not call.args)
     return any(
         isinstance(call.func, cst.Attribute)
         and dotted_path(call.func.value) == path
@@ -199,6 +196,12 @@ def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:
         and ("." in path or model.reaching(call.func.value) == model.reaching(node))
         for call in calls
     )
+
+
+def _is_used_elsewhere(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a function that the class or function around gives a thing uses it as nobody can use a tensor."""
+    holder = _around(model, node)
+    return holder is not None and is_given_as_module(model, node, holder)
 
 
 def _has_parts(model: "Model", node: cst.BaseExpression) -> bool:

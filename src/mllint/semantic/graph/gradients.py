@@ -9,11 +9,12 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.graph.dependence import returns_graph_of
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value
-from mllint.syntax.shape import called_on, constant, last_word
+from mllint.syntax.shape import called_on, constant, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _HOOKS_WITHOUT_GRADIENTS = frozenset({
 })  # fmt: skip
 
 
+_WALKING = ("backward", "manual_backward")
 _CONTEXTS = (cst.Call, cst.IfExp, cst.Attribute)
 Truth = Callable[[cst.BaseExpression], bool | None]
 
@@ -59,12 +61,39 @@ class Gradients:
             if kind is cst.With or (kind is cst.If and asks):
                 assert isinstance(ancestor, (cst.With, cst.If))
                 state = self._with(ancestor, node) if isinstance(ancestor, cst.With) else self._branch(ancestor, node)
+                if state == "unknown" and isinstance(ancestor, cst.With):
+                    state = self._switched_by_test(ancestor, node)
                 if state != "untouched":
                     return {"off": True, "on": False}.get(state)
             elif kind is cst.FunctionDef:
                 assert isinstance(ancestor, cst.FunctionDef)
                 return self._function(ancestor)
         return self._switched(self.model.tree.module)
+
+    def _switched_by_test(self, statement: cst.With, node: cst.CSTNode) -> str:
+        """What ``with set_grad_enabled(phase == "train"):`` does at a place: what the same test says there.
+
+        Somebody who walks the graph of what is computed inside has one: it is ``on`` in the rounds that matter.
+        """
+        context = statement.items[0].item if len(statement.items) == 1 else None
+        name = self.model.qualified_name(context.func) if isinstance(context, cst.Call) else None
+        if name not in _SWITCHES or not isinstance(context, cst.Call):
+            return "unknown"
+        test = fingerprint(context.args[0].value)
+        told = [is_true for other, is_true in verdicts(self.model, node) if fingerprint(other) == test]
+        if told:
+            return "on" if told[0] else "off"
+        around = self.model.tree.nearest(statement, cst.FunctionDef, cst.Module)
+        walks = (call for word in _WALKING for call in self.model.calls_by_word.get(word, ()))
+        is_walked = any(
+            self.model.tree.is_inside(call, statement.body)
+            or (
+                self.model.tree.nearest(call, cst.FunctionDef, cst.Module) is around
+                and any(is_true and fingerprint(other) == test for other, is_true in verdicts(self.model, call))
+            )
+            for call in walks
+        )
+        return "on" if is_walked else "unknown"
 
     @staticmethod
     def are_spoken_of(body: cst.CSTNode) -> bool:

@@ -186,9 +186,29 @@ def _attribute_is_kept(method: FunctionInfo) -> bool:
             if is_set_up:
                 if _is_graph(value):
                     return True
-            elif not carries_nothing(value):
+            elif not carries_nothing(value) and not _is_made_anew(method, key):
                 return True
     return False
+
+
+def _is_made_anew(method: FunctionInfo, key: str) -> bool:
+    """Whether nobody reads an attribute but the method that binds it, and that only once it has done so.
+
+    ``self.attention = softmax(scores)`` and ``return self.attention @ value``: what one call leaves behind, no other
+    one finds.
+    """
+    owner, name = method.owner, key.partition(".")[2]
+    if owner is None or "." in name or owner.members.reads_computed_names:
+        return False
+    if any(binding.kind is BindingKind.AUGMENTED for binding in method.scope.bindings[key]):
+        return False
+    for read in owner.members.reads(name):
+        if read.method is not method or read.method.model.scope_of(read.node) is not method.scope:
+            return False
+        if method.scope.reaching(key, read.node).may_be_unbound:
+            return False
+    is_read_beside = any(model.receivers.attributes_of_others(name) for model in owner.members.models)
+    return not is_read_beside and not owner.members.may_be_read_elsewhere(name)
 
 
 def _runs_in_constructor(method: FunctionInfo, calls: int = MAX_CALLS) -> bool:

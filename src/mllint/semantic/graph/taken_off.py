@@ -58,6 +58,8 @@ def taken_off(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEPS) 
             return node if _is_output(model, source, steps - 1) else None
         case cst.Call(func=cst.Attribute(value=source, attr=cst.Name(value=name))) if name in _KEEPING:
             return taken_off(model, source, steps - 1)
+        case cst.Subscript(value=source):
+            return taken_off(model, source, steps - 1)
         case cst.Call(args=[first]) if not first.star and model.qualified_name(node.func) in _COPYING:
             return taken_off(model, first.value, steps - 1)  # one that is told more may want a gradient itself
     return None

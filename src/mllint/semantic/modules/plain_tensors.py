@@ -22,13 +22,13 @@ from mllint.semantic.modules.made_on_cpu import (
     moves_by_computed_names,
 )
 from mllint.semantic.modules.other_objects import from_outside
+from mllint.semantic.modules.own_operations import computes_with, is_for_parameters, own_operation
 from mllint.semantic.modules.records import reads_of_field
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import Members, Read, makes_parameter
-from mllint.semantic.names.conditions import verdicts
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.values import (
     Choice,
-    ClassObject,
     Function,
     Module,
     Number,
@@ -45,11 +45,12 @@ from mllint.syntax.shape import (
     integer_literal,
     is_super_call,
     last_word,
+    part_at,
 )
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo
 
 _ABOUT_DEVICE = frozenset({"device", "is_cuda", "grad", "get_device"})
 # What is read of a tensor without its numbers meeting those of another, and methods that only take its shape or type.
@@ -310,7 +311,8 @@ def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
         case cst.Assign():
             return _of_names(model, parent, steps - 1)
         case cst.Element():
-            return of_element(model, parent, steps - 1)
+            unpacked = _of_unpacked(model, parent, steps - 1)
+            return of_element(model, parent, steps - 1) if unpacked is None else unpacked
         case cst.Return():
             return Fate.GIVEN_BACK
     return Fate.NOTHING
@@ -353,6 +355,8 @@ def _picks(model: "Model", index: cst.BaseExpression) -> bool:
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     call = model.tree.call_of(attribute)
     name = attribute.attr.value
+    if name == "device" and _makes_others_there(model, attribute):
+        return Fate.NOTHING
     if moves(model, attribute) or name in _ABOUT_DEVICE:
         return Fate.MOVED
     if name in NOT_NUMBERS:
@@ -362,6 +366,13 @@ def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     if name not in _ONLY_SHAPE and any(is_input(model, arg.value) for arg in call.args):
         return Fate.MEETS_INPUT
     return fate(model, call, steps)
+
+
+def _makes_others_there(model: "Model", device: cst.Attribute) -> bool:
+    """Whether a device is asked for only to make a new tensor there: ``torch.zeros(3, device=self.table.device)``."""
+    arg = model.tree.parent(device)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) and arg.keyword is not None else None
+    return isinstance(call, cst.Call) and model.qualified_name(call.func) in FACTORIES
 
 
 def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
@@ -391,8 +402,8 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     if isinstance(callee, Function):
         found = _within(callee, call, arg, steps - 1)
         return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
-    if (operation := _own_operation(model, call)) is not None:
-        is_combined = any(is_input(model, other) for other in others) and _computes_with(operation, call, arg)
+    if (operation := own_operation(model, call)) is not None:
+        is_combined = any(is_input(model, other) for other in others) and computes_with(operation, call, arg)
         return Fate.MEETS_INPUT if is_combined else Fate.NOTHING
     if isinstance(call.func, cst.Attribute) and is_input(model, call.func.value):
         method = call.func.attr.value
@@ -412,42 +423,13 @@ def _forward_given(model: "Model", callee: Value | None, call: cst.Call, arg: cs
     return inside if inside is not None and uses_inside(inside.definition, call, arg, 1) else None
 
 
-def _own_operation(model: "Model", call: cst.Call) -> "FunctionInfo | None":
-    """The ``forward`` of an operation of the project that a call runs: ``apply`` of an ``autograd.Function``."""
-    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "apply":
-        return None
-    owner = model.value(call.func.value)
-    is_operation = isinstance(owner, ClassObject) and "torch.autograd.Function" in owner.definition.library_bases
-    return owner.definition.method("forward") if isinstance(owner, ClassObject) and is_operation else None
-
-
-def _computes_with(operation: "FunctionInfo", call: cst.Call, arg: cst.Arg) -> bool:
-    """Whether an operation may do more with what it is given than to keep it, and to use it where it has gradients."""
-    model, used = operation.model, uses_inside(operation, call, arg, 1)
-    return used is None or not all(_is_kept(model, use) or _is_for_parameters(model, use) for use in used)
-
-
-def _is_kept(model: "Model", use: cst.BaseExpression) -> bool:
-    """Whether a tensor is only given to what keeps it for ``backward()``."""
-    call = model.tree.call_given(use)
-    return call is not None and last_word(call.func) == "save_for_backward"
-
-
 def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
     """What a function of the project does with what it is given."""
     function = callee.definition
     used = uses_inside(function, call, arg, filled_by(callee))
     if used is None or steps <= 0:
         return Fate.NOTHING
-    return _strongest(fate(function.model, use, steps) for use in used if not _is_for_parameters(function.model, use))
-
-
-def _is_for_parameters(model: "Model", use: cst.BaseExpression) -> bool:
-    """Whether a tensor is used only where it asks for gradients, as no plain one does: ``if bias.requires_grad:``."""
-    asked, flag = model.tree.parent(use), f"{dotted_path(use)}.requires_grad"
-    if isinstance(asked, cst.Attribute) and dotted_path(asked) == flag:
-        return True
-    return any(is_true and dotted_path(test) == flag for test, is_true in verdicts(model, use))
+    return _strongest(fate(function.model, use, steps) for use in used if not is_for_parameters(function.model, use))
 
 
 def of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
@@ -468,11 +450,33 @@ def of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
 
 def _of_names(model: "Model", statement: cst.Assign, steps: int) -> Fate:
     """The same thing under another name."""
-    fates: set[Fate] = set()
-    for target in statement.targets:
-        if isinstance(target.target, cst.Name):
-            for name in model.names_by_word.get(target.target.value, ()):
-                bindings = model.reaching(name) if name is not target.target else ()
-                if any(binding.node is statement for binding in bindings):
-                    fates.add(fate(model, name, steps))
-    return _strongest(fates)
+    return _strongest(_of_target(model, statement, item.target, steps) for item in statement.targets)
+
+
+def _of_unpacked(model: "Model", element: cst.Element, steps: int) -> Fate | None:
+    """The same of one of several that get names at once, ``mean, var = self.mean, self.var``; else ``None``."""
+    display = model.tree.parent(element)
+    statement = None if display is None else model.tree.parent(display)
+    if not isinstance(display, cst.Tuple) or not isinstance(statement, cst.Assign) or statement.value is not display:
+        return None
+    position = display.elements.index(element)
+    targets = [part_at(item.target, (position,)) for item in statement.targets]
+    return _strongest(_of_target(model, statement, target, steps) for target in targets if target is not None)
+
+
+def _of_target(model: "Model", statement: cst.Assign, target: cst.BaseExpression, steps: int) -> Fate:
+    """What becomes of what an assignment gives a local name, or another attribute of the object."""
+    if isinstance(target, cst.Name):
+        names = (name for name in model.names_by_word.get(target.value, ()) if name is not target)
+        bound = (name for name in names if any(item.node is statement for item in model.reaching(name)))
+        return _strongest(fate(model, name, steps) for name in bound)
+    owner = owner_of_attribute(model, target)
+    asked = ("fate of an attribute", f"{id(owner)} {dotted_path(target)}")
+    if owner is None or not isinstance(target, cst.Attribute) or asked in model.remembered:
+        return Fate.NOTHING  # it is at this attribute already
+    model.remembered[asked] = True
+    try:
+        reads = list(owner.members.reads(target.attr.value))
+        return _strongest(fate(read.method.model, read.node, steps) for read in reads)
+    finally:
+        del model.remembered[asked]
