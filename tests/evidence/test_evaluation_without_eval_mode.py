@@ -74,6 +74,36 @@ def test_paddle_dropout_goes_on(paddle: Any) -> None:
         assert (dropout(paddle.ones([1000])).numpy() == 0).any()
 
 
+def test_torch_a_flag_of_forward_switches_nothing(torch: Any) -> None:
+    class Chooser(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x: Any, train: bool = True) -> Any:
+            dropped = self.drop(x)
+            return (dropped, None) if train else dropped
+
+    assert (Chooser()(torch.ones(1000), train=False) == 0).any()
+    assert not (Chooser().eval()(torch.ones(1000), train=True)[0] == 0).any()
+
+
+def test_paddle_a_flag_of_forward_switches_nothing(paddle: Any) -> None:
+    class Chooser(paddle.nn.Layer):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = paddle.nn.Dropout(0.5)
+
+        def forward(self, x: Any, train: bool = True) -> Any:
+            dropped = self.drop(x)
+            return (dropped, None) if train else dropped
+
+    chooser = Chooser()
+    assert (chooser(paddle.ones([1000]), train=False).numpy() == 0).any()
+    chooser.eval()
+    assert not (chooser(paddle.ones([1000]), train=True)[0].numpy() == 0).any()
+
+
 def test_torch_loading_weights_switches_nothing(torch: Any) -> None:
     trained = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Dropout()).eval()
     network = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Dropout())

@@ -21,6 +21,29 @@ def test_torch_mode_stays(torch: Any) -> None:
     assert not torch.equal(network[2].running_mean, before)
 
 
+def test_torch_the_first_round_trains_in_another_mode(torch: Any) -> None:
+    """What is switched when a round has trained it stays so, though nothing calls it until the next round."""
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout())
+    optimizer, modes = torch.optim.SGD(network.parameters(), lr=0.1), []
+    for _ in range(3):
+        modes.append(network.training)
+        network(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        network.eval()
+    assert modes == [True, False, False]
+
+
+def test_paddle_the_first_round_trains_in_another_mode(paddle: Any) -> None:
+    network = paddle.nn.Sequential(paddle.nn.Linear(2, 2), paddle.nn.Dropout())
+    optimizer, modes = paddle.optimizer.SGD(0.1, parameters=network.parameters()), []
+    for _ in range(3):
+        modes.append(network.training)
+        network(paddle.ones([1, 2])).sum().backward()
+        optimizer.step()
+        network.eval()
+    assert modes == [True, False, False]
+
+
 def test_torch_dropout_is_off(torch: Any) -> None:
     dropout = torch.nn.Dropout(0.5).eval()
     assert torch.equal(dropout(torch.ones(100)), torch.ones(100))

@@ -9,6 +9,11 @@ Finds evaluations of a model that is in training mode on every way there:
   evaluation, or when all training is over; of such data also with a graph when all training is over; and of a batch of
   it, `next(iter(test_loader))`, amid the training.
 - **The first call** of a model that gets its weights from a file, or is pretrained, where nothing in the run trains.
+- **Evaluations with `train()` behind them** in the same function, and no `eval()` before: who puts a model back to
+  training mode meant it to be out of it.
+- **Methods of an object** that nobody in sight calls, where another method of its class trains the same network: with
+  `train()`, and leaves it in that mode, or a loop in another file calls both methods by turns. Its layers are seen to
+  ask for the mode, or a third method calls `eval()` for what it predicts.
 - **Calls of `train()`** in an evaluation of the model itself, where nothing in it switches back, and the output of each
   batch is held against data that the model was not given.
 - **`torch.jit.trace()`** whose result is saved: it has written down what the layers do in training, and `eval()`
@@ -19,7 +24,8 @@ normalization and that nothing has switched since it was made. A dict, a record 
 `partial` or a lambda. Where a setting picks its class, it is enough that the run calls its `train()` or `eval()`
 anywhere: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward
 passes. Of several calls of the function around, or of several modules that are trained together, one that is forgotten
-while the others are switched is enough.
+while the others are switched is enough: who switches one network of unknown layers takes the mode to matter for those
+that are trained with it, too.
 
 ## Why is this bad?
 
@@ -63,11 +69,13 @@ def accuracy(path, loader):
 Evaluations before which the model may be switched, also by those who call the function, in other files too, by its
 constructor, by what made it, by a decorator, by a class of contexts, or by what is handed on to be called:
 `model.apply(lambda part: part.eval())`, `switch = model.eval`; functions that nobody in the project calls, but for
-models that are loaded there.
+models that are loaded there, and as said above: not where a method of the class only switches, the training ends with
+`eval()`, or anybody says `trainer.net.eval()`.
 
 Models in sight of which no layer is known to ask for its mode: whose dropout drops nothing by default or by the
 settings in the file, whose layers are left out for what their constructors are given, or by default, or that its
-constructor has put to evaluation mode, as long as nobody calls `train()`; calls that do not fit `forward` any more.
+constructor has put to evaluation mode, as long as nobody calls `train()`; calls that do not fit `forward` any more, or
+that tell it what they are for, `model(x, train=False)`, unless it only chooses by that what it gives back.
 Models out of sight, unless somebody calls their `eval()` elsewhere, or their `train()` each time. Models that
 `from_pretrained` of transformers gave, as long as nothing puts them to training mode. Beside what is trained, what
 nothing updates: a teacher, the network of a perceptual loss. `torch.jit.script`, whose result can still be switched,
@@ -103,7 +111,13 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.training.data_loops import may_evaluate
-from mllint.semantic.training.evaluation import evaluated_module, evaluates_in_training_mode, lacks_switch, trains_too
+from mllint.semantic.training.evaluation import trains_too
+from mllint.semantic.training.in_training_mode import (
+    evaluated_module,
+    evaluates_in_training_mode,
+    is_switched_on_behind,
+    lacks_switch,
+)
 from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded, may_train
 from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
@@ -212,6 +226,7 @@ def _fix(loop: cst.For, context: Context) -> NodeFix | None:
         return None
     line_break, end = context.line_break(loop), context.line_end(loop)
     switch = insert_before(loop, f"{module}.eval()" + line_break)
-    back = (insert_after(end, f"{line_break}{module}.train()"),) if _is_in_training(loop, context) else ()
+    goes_on = _is_in_training(loop, context) and not is_switched_on_behind(context.model, loop)
+    back = (insert_after(end, f"{line_break}{module}.train()"),) if goes_on else ()
     what = f"switch to evaluation mode {'for' if back else 'before'} this loop"
     return NodeFix(what, (switch, *back), Applicability.UNSAFE)

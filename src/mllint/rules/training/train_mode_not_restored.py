@@ -1,9 +1,10 @@
 """## What it does
 
 Finds models that are switched to evaluation mode in a training loop and never back, so that the rest of the training
-runs in evaluation mode: for an evaluation, also by an object that is made or called for it, or to be saved. And models
-of transformers that are trained in the evaluation mode in which `from_pretrained` leaves them, also as part of another
-module.
+runs in evaluation mode: for an evaluation, also by an object that is made or called for it, to be saved, or for nothing
+at the end of a round. So are models that one method of an object switches for an evaluation and another one trains,
+where a loop in another file calls both by turns and nobody says `train()`. And models of transformers that are trained
+in the evaluation mode in which `from_pretrained` leaves them, also as part of another module.
 
 ## Why is this bad?
 
@@ -91,12 +92,14 @@ from mllint.semantic.training.left_in_evaluation import trained_in_evaluation_mo
 from mllint.semantic.training.nearby import is_switched_back
 from mllint.semantic.training.pretrained_parts import is_trained_with_part_as_loaded, may_hold_pretrained
 from mllint.semantic.training.runs import Occurrence
+from mllint.semantic.training.sisters import leaves_sister_in_evaluation
 from mllint.semantic.training.training_modes import is_as_loaded, is_trained_as_loaded
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 
 _AS_LOADED = "the model is trained in evaluation mode, in which `from_pretrained` leaves it"
 _PART_AS_LOADED = "a part of the model is trained in evaluation mode, as `from_pretrained` leaves it"
+_HELP_BACK = "call `train()` of the model when this evaluation is over"
 _HELP_LOADED = "call `train()` of the model before the training loop"
 
 rule = Rule(
@@ -124,6 +127,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     trained = next((event for event in found if event is not None), None)
     if trained is not None:
         yield Finding(call, fix=lambda: _fix(call, trained, context))
+    elif any(leaves_sister_in_evaluation(item.run, item.event) for item in occurrences):
+        yield Finding(call, help=_HELP_BACK)
 
 
 @rule.on(cst.Call, mentions=UPDATING)

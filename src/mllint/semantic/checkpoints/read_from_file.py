@@ -9,7 +9,7 @@ import libcst as cst
 
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Loaded
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
@@ -62,7 +62,7 @@ def _sources(frame: Frame, node: cst.BaseExpression) -> Iterator[tuple[Frame, cs
     """What an expression is made of: the names it is bound to, what is taken from, what it runs over."""
     match node:
         case cst.Name():
-            for binding in frame.model.reaching(node):
+            for binding in _reaching(frame, node):
                 given = frame.given(binding)
                 if given is not None:
                     yield given
@@ -80,8 +80,19 @@ def _sources(frame: Frame, node: cst.BaseExpression) -> Iterator[tuple[Frame, cs
 
 
 def _bound_to(frame: Frame, node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    bindings: tuple[Binding, ...] = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    bindings = _reaching(frame, node) if isinstance(node, cst.Name) else ()
     return [item.value for item in bindings if isinstance(item.value, cst.BaseExpression)]
+
+
+def _reaching(frame: Frame, name: cst.Name) -> Iterator[Binding]:
+    """What binds a name; where a test says of what kind it is, ``isinstance(checkpoint, dict)``, what did before."""
+    pending = list(frame.model.reaching(name))
+    while pending:
+        binding = pending.pop(0)
+        if binding.kind is BindingKind.NARROWED:
+            pending += binding.scope.reaching(binding.key, binding.node).bindings
+        else:
+            yield binding
 
 
 def _put_into(frame: Frame, name: cst.Name) -> Iterator[cst.BaseExpression]:

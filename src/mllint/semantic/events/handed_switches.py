@@ -14,7 +14,9 @@ from mllint.semantic.events.elements import EVERY
 from mllint.semantic.events.held import held, parts_of
 from mllint.semantic.events.kinds import kind_of, may_have_mode
 from mllint.semantic.events.makers import makers_of
+from mllint.semantic.events.places import changes_of_kept, itself_of
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Value, own_method
@@ -77,9 +79,20 @@ def _is_any_of_several(frame: Frame, node: cst.BaseExpression) -> bool:
 def _is_put_together(root: Binding | ClassInfo, path: tuple[str, ...]) -> bool:
     """Whether a collection is one of things that have names of their own, or that are given."""
     return any(
-        isinstance(maker.value, (cst.Name, cst.Dict)) or (isinstance(maker.node, cst.Param) and bool(maker.node.star))
+        isinstance(maker.value, cst.Name)
+        or (isinstance(maker.value, cst.Dict) and not _are_made_there(root, maker, maker.value))
+        or (isinstance(maker.node, cst.Param) and bool(maker.node.star))
         for maker in makers_of(root, path)
     )
+
+
+def _are_made_there(root: Binding | ClassInfo, maker: Binding, display: cst.Dict) -> bool:
+    """Whether all that a dict ever holds is made in its very display: ``{"encoder": Encoder(), "head": Head()}``."""
+    model, values = maker.scope.model, [item.value for item in display.elements]
+    if not values or not all(isinstance(value, cst.Call) and itself_of(model, value) is None for value in values):
+        return False
+    changes = changes_of_kept(root, maker) if isinstance(root, ClassInfo) else changes_of_bound(model, maker)
+    return next(changes, None) is None
 
 
 def is_class_of_modules(value: Value | None) -> bool:

@@ -233,8 +233,8 @@ def _made_by(maker: _Maker, making: Making, off: Off) -> Iterator[_Parts]:
         yield _parts(info, info.node.body, constructing(info), making, off, current, run)
         if _called_of_what_is_given(info):
             yield _Parts(is_closed=False)
-    forward = current.method("forward")
-    if isinstance(current.instance(), Module) and (forward is None or forward.is_left_open):
+    runs = current.called
+    if isinstance(current.instance(), Module) and (runs is None or runs.is_left_open):
         yield _Parts(is_closed=False)  # one that derives from it makes more
 
 

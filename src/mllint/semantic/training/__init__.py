@@ -8,9 +8,9 @@
   ``stale_through_helpers``; ``forgotten_networks``, ``lost_groups``, ``idle_optimizers``
 - learning rates: ``schedulers``, ``held_schedulers``, ``own_schedulers``, ``one_sided_schedules``, ``schedules``,
   ``first_factors``, ``rates``, ``lambda_rates``, ``late_schedules``
-- modes and evaluations: ``training_modes``, ``unseen_switches``, ``called_modules``, ``made_in_mode``, ``evaluation``,
-  ``left_in_evaluation``, ``trained_for_evaluation``, ``traces``, ``single_evaluations``, ``inferences``,
-  ``loaded_weights``, ``forgotten_beside``, ``ready_made``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``,
-  ``adversaries``, ``loaders``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``written``,
-  ``frozen``, ``made_up``, ``left_over``, ``copies``
+- modes and evaluations: ``training_modes``, ``unseen_switches``, ``called_modules``, ``made_in_mode``, ``told_modes``,
+  ``evaluation``, ``in_training_mode``, ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``,
+  ``traces``, ``single_evaluations``, ``inferences``, ``loaded_weights``, ``forgotten_beside``, ``ready_made``,
+  ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``,
+  ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``written``, ``frozen``, ``made_up``, ``left_over``, ``copies``
 """

@@ -74,13 +74,15 @@ def is_loss(forward: Event) -> bool:
 def is_out_of_sight(forward: Event) -> bool:
     """Whether nothing is known of what a forward pass calls but that it may be a module: a setting picks its class.
 
-    So it is of a class that leaves its ``forward`` open: what derives from it says what it is made of.
+    So it is of a class that leaves its ``forward`` open, or has none: what derives from it says what it is made of.
     """
     value = module_called(forward)
     if not isinstance(value, Module):
         return value is None or isinstance(value, Method)
-    open_forward = None if value.definition is None else value.definition.method("forward")
-    return value.is_only_some or (open_forward is not None and open_forward.is_left_open)
+    if value.is_only_some or value.definition is None:
+        return value.is_only_some
+    runs = value.definition.called
+    return runs is None or runs.is_left_open
 
 
 def made(forward: Event) -> list[Value | None]:

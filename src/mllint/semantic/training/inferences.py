@@ -20,7 +20,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
-from mllint.semantic.training.evaluation import evaluates_in_training_mode
+from mllint.semantic.training.in_training_mode import evaluates_in_training_mode
 from mllint.semantic.training.loaded_weights import is_from_file, load_before
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up, is_made_up
@@ -34,6 +34,7 @@ from mllint.semantic.training.training_modes import (
     is_made_within,
     is_taken_out,
     mode_matters,
+    modes_at_end,
     modes_before,
     records_graph,
 )
@@ -167,8 +168,32 @@ def _imports_what_loads(model: "Model") -> bool:
 
 def _is_loaded_elsewhere(model: "Model", occurrence: Occurrence) -> bool:
     load = load_before(occurrence.run, occurrence.event)
-    is_elsewhere = load is not None and load.frame.model is not model and load.thing == occurrence.event.thing
+    if load is None:
+        return _is_kept_as_loaded(model, occurrence)
+    is_elsewhere = load.frame.model is not model and load.thing == occurrence.event.thing
     return is_elsewhere and infers_in_training_mode(occurrence)
+
+
+def _is_kept_as_loaded(model: "Model", occurrence: Occurrence) -> bool:
+    """Whether a forward pass in a method that nobody in sight calls is of what its object keeps to infer with: the
+    constructor has it from a function of another file, which loads it.
+    """
+    function, module = occurrence.run.frame.function, occurrence.event.thing
+    owner = None if function is None else function.owner
+    constructor = None if owner is None else owner.methods.get("__init__")
+    if owner is None or constructor is None or module is None or constructor is function or owner.model is not model:
+        return False
+    if _kept_as(model, module) != owner.name or not _is_at_the_beginning(occurrence.run):
+        return False
+    making = model.runs.run_of(constructor)
+    loads = (item for item in making.events if item.thing == module and is_from_file(item))
+    return (
+        next(loads, None) is not None
+        and not making.is_cut
+        and modes_at_end(making, module, FRESH) == {FRESH}
+        and _is_never_switched(model, owner.name)
+        and _is_left_to_infer(occurrence)
+    )
 
 
 def _is_at_the_beginning(run: Run) -> bool:

@@ -52,12 +52,25 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
     ):
         return None
     paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))
+    called = (True, False, None) if _comes_last(loop, switch, inside) else (True,)
+    left: set[_State] = {(switch, is_called) for is_called in called}
     for event in inside:
         states = paths.before(event)
         # What was in evaluation mode before the loop began is trained like that on purpose.
-        if (switch, True) in states and all(last is None or loop in last.loops for last, _ in states):
+        if not left.isdisjoint(states) and all(last is None or loop in last.loops for last, _ in states):
             return event
     return None
+
+
+def _comes_last(loop: Loop, switch: Event, trained: list[Event]) -> bool:
+    """Whether a switch comes behind all that trains in a round, so that the first round is trained in another mode.
+
+    It need not be called for anything then: the critic, say, when the generator is looked at.
+    """
+    order = list(events(loop.body))
+    training = [order.index(item) for item in order if item.kind in (*COMPUTES, *UPDATES) or item in trained]
+    is_every_time = not any(isinstance(around.step, Branches) for around in switch.within(loop))
+    return is_every_time and bool(training) and max(training) < order.index(switch)
 
 
 def _common_loop(switch: Event, trained: list[Event]) -> tuple[Loop | None, list[Event]]:

@@ -47,7 +47,10 @@ class Paths(Generic[StateT]):
         self._at: dict[Event, set[StateT]] = {}
         self._passed: list[set[StateT]] = []
         """For each ``try`` that is being followed, every state in which it has been."""
-        self.end = self._sequence(steps, frozenset({start})).next
+        ends = self._sequence(steps, frozenset({start}))
+        self.end = ends.next
+        self.left = ends.next | ends.left.get("return", frozenset())
+        """The states in which the run is left, also by a ``return``."""
 
     def before(self, event: Event) -> frozenset[StateT]:
         """The states in which an event may find the run; empty where nothing leads to it."""

@@ -21,14 +21,17 @@ from mllint.semantic.training.data_loops import (
     may_be_forward_pass,
 )
 from mllint.semantic.training.data_rounds import TRAINING, is_given_output, loop_over_data
-from mllint.semantic.training.evaluation import evaluates_with_graph, is_made_evaluating, is_put_to_training
+from mllint.semantic.training.evaluation import evaluates_with_graph
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.in_training_mode import is_made_evaluating, is_put_to_training
 from mllint.semantic.training.made_up import is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
 from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
+from mllint.semantic.training.put_back import is_put_back
 from mllint.semantic.training.relevance import is_pass
 from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.training.sisters import is_left_by_sister
 from mllint.semantic.training.training_modes import (
     EVAL,
     TRAINED,
@@ -429,10 +432,27 @@ def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     is_asked = is_named_evaluation(name) or _is_given_test_data(model, call)
     # Adversaries are looked at while they train, or asked how far they are.
     is_evaluation = (is_asked and not steps_several(run)) or is_behind_training(run, forward)
-    if records_graph(forward) is not False or not is_evaluation:
+    if records_graph(forward) is not False:
         return False
     is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
-    return not is_batch and _is_of_trained(run, forward)
+    if is_batch:
+        return False
+    return (is_evaluation and _is_of_trained(run, forward)) or _is_left_to_others(run, forward, is_named=is_asked)
+
+
+def _is_left_to_others(run: Run, forward: Event, *, is_named: bool) -> bool:
+    """Whether a forward pass takes the mode as it finds it, and what comes behind it in its function, or other methods
+    of the class do, show that it should not. Of several passes of a module it is the first.
+    """
+    module = forward.thing
+    if forward.kind is not Kind.FORWARD or module is None or mode_matters(forward, run) is False:
+        return False
+    if is_dropped(forward) or is_taken_out(forward) or is_made_up(forward) or _is_drawn_from(forward):
+        return False
+    if is_made_evaluating(forward):
+        return False
+    first = next(item for item in run.events if item.kind is Kind.FORWARD and item.thing == module)
+    return first is forward and (is_put_back(run, forward) or is_left_by_sister(run, forward, is_named=is_named))
 
 
 def _is_drawn_from(forward: Event) -> bool:

@@ -11,7 +11,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.training.called_modules import module_called
-from mllint.semantic.training.evaluation import is_put_to_training
+from mllint.semantic.training.in_training_mode import is_put_to_training
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import (

@@ -1,5 +1,6 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -46,8 +47,6 @@ UNKNOWN = "unknown"
 _Mode: TypeAlias = str | Frame
 """One of these, or the run of a function that has put the module back to training after an evaluation of its own."""
 
-_MODE_WORDS = ("training", "train", "is_training", "is_train")
-"""What a forward pass calls the mode that it is given."""
 COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
 """What computes gradients."""
 UPDATES = (Kind.STEP, Kind.MINIMIZE, Kind.UPDATE)
@@ -70,6 +69,12 @@ def modes_before(run: Run, module: Thing, event: Event, first: str = FRESH) -> f
     """The modes in which an event of a run may find a module that is in the first one when the run begins."""
     paths: Paths[_Mode] = run.derived(("modes", module, first), partial(_paths, run, module, first))
     return frozenset(_seen_from(event.frame, state) for state in paths.before(event))
+
+
+def modes_at_end(run: Run, module: Thing, first: str) -> frozenset[str]:
+    """The modes in which a run may leave a module that it finds in the first one."""
+    paths: Paths[_Mode] = run.derived(("modes", module, first), partial(_paths, run, module, first))
+    return frozenset(_seen_from(run.frame, state) for state in paths.left)
 
 
 def _seen_from(frame: Frame, state: "_Mode") -> str:
@@ -248,8 +253,16 @@ def _last_of(own: set[Event], state: Event | None, event: Event) -> Event | None
 
 def is_trained(run: Run, module: Thing) -> bool:
     """Whether a run computes gradients from a module's output in a loop, and no other modules alone are updated."""
-    return any(is_one(event.thing, module) and is_updated_in(loop, module) for event in training_forwards(run)
-               for loop in event.loops[-2:])  # fmt: skip
+    trained = (event for event in training_forwards(run) if is_one(event.thing, module))
+    return any(is_updated_in(loop, module) for event in trained for loop in _rounds_of_training(event))
+
+
+def _rounds_of_training(forward: Event) -> tuple[Loop, ...]:
+    """The loops in which what a forward pass trains may be updated: the two right around it, and the first one in which
+    anything is. The losses of all the steps of a sequence, say, may be added up.
+    """
+    updating = (loop for loop in reversed(forward.loops) if any(item.kind in UPDATES for item in events(loop.body)))
+    return (*forward.loops[-2:], *itertools.islice(updating, 1))
 
 
 def is_copy_of_trained(run: Run, module: Thing) -> bool:
@@ -312,12 +325,6 @@ def is_trained_as_loaded(run: Run, forward: Event) -> bool:
     if loop is None or is_switched_by_maker(module):
         return False
     return modes_before(run, module, forward, LOADED) <= {LOADED}
-
-
-def is_told_its_mode(forward: Event) -> bool:
-    """Whether a forward pass is told what it is for: ``net(x, training=False)``, whatever the module makes of it."""
-    args = forward.node.args if isinstance(forward.node, cst.Call) else ()
-    return any(arg.keyword is not None and arg.keyword.value in _MODE_WORDS for arg in args)
 
 
 def is_taken_out(forward: Event) -> bool:

@@ -1,0 +1,252 @@
+"""Loops that evaluate a model in training mode."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.training.called_modules import module_called, ways_made
+from mllint.semantic.training.data_rounds import DataRound, all_rounds, hands_on, is_over_loader, rounds_of
+from mllint.semantic.training.evaluation import (
+    is_called_evaluation,
+    is_evaluated,
+    is_recording,
+    some_rounds,
+    wants_gradients,
+)
+from mllint.semantic.training.forgotten_beside import are_left_in_training, is_one_switched
+from mllint.semantic.training.loaded_weights import load_before
+from mllint.semantic.training.loaders import EVALUATION, role_of
+from mllint.semantic.training.made_in_mode import (
+    has_own_train,
+    is_switched_by_maker,
+    puts_itself_to_evaluation,
+    switches_itself,
+)
+from mllint.semantic.training.nearby import calls_what_was_switched
+from mllint.semantic.training.outputs import are_detached, is_dropped
+from mllint.semantic.training.put_back import is_put_back
+from mllint.semantic.training.runs import Run
+from mllint.semantic.training.sisters import is_left_by_sister
+from mllint.semantic.training.told_modes import is_told_its_mode
+from mllint.semantic.training.training_modes import (
+    FRESH,
+    TRAIN,
+    TRAINED,
+    has_mode_from_file,
+    is_copy_of_trained,
+    is_made_of_evaluated,
+    is_made_within,
+    is_switched_to_training,
+    is_taken_out,
+    is_trained,
+    learns,
+    mode_matters,
+    modes_before,
+    records_graph,
+)
+from mllint.semantic.training.turns import is_behind_training, is_without_training
+from mllint.semantic.training.written import written_module
+from mllint.semantic.values import Elements, Mapping, Module
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+
+def evaluates_in_training_mode(model: "Model", node: cst.For) -> bool:
+    """Whether a loop surely evaluates a model that is in training mode, on every way there.
+
+    Or on some, without gradients, while those who lead there on all others have switched it.
+    """
+    if is_test_code(model) or calls_what_was_switched(model, node):
+        return False
+    if all_rounds(model, node, _is_in_training_mode, _may_train, any):
+        return True
+    left = some_rounds(model, node, lambda item: not _is_switched(item), _may_be_left)
+    return bool(left) and all(_may_be_left(item) and _is_in_training_mode(item) for item in left)
+
+
+def _may_be_left(found: DataRound) -> bool:
+    return _may_train(found) and not is_recording(found)
+
+
+def _is_switched(found: DataRound) -> bool:
+    """Whether all that asks for its mode was put to evaluation mode."""
+    # For what is in evaluation mode nobody need read the classes of all its layers.
+    run = found.found.run
+    return all(is_evaluated(run, forward) or mode_matters(forward) is False for forward in found.forwards)
+
+
+def _may_train(found: DataRound) -> bool:
+    # Whether the mode matters is asked later: the classes of the layers may stand in files that nobody has read yet.
+    return any(
+        forward.thing is not None and is_put_to_training(modes_before(found.found.run, forward.thing, forward))
+        for forward in found.forwards
+    )
+
+
+def is_put_to_training(modes: frozenset[str]) -> bool:
+    """Whether a module is in training mode, and was not just put there on purpose, to sample with dropout."""
+    return modes <= {FRESH, TRAINED} or (TRAINED in modes and modes <= {FRESH, TRAIN, TRAINED})
+
+
+def _is_in_training_mode(found: DataRound) -> bool:
+    if found.found.run.is_cut or wants_gradients(found) or _is_meant(found.found.run, found.forwards):
+        return False
+    # To which modules the mode matters is asked last: the classes of all their layers are read for it.
+    if not any(_trains_while_it_evaluates(found, forward) for forward in found.forwards):
+        return False
+    asking = _asking_for_mode(found)
+    return bool(_left_in_training(found, asking)) and not any(map(is_taken_out, asking))
+
+
+def _left_in_training(found: DataRound, asking: list[Event]) -> list[Event]:
+    """The forward passes to which the mode makes a difference, and that are left in the one to train in."""
+    left = [forward for forward in asking if _trains_while_it_evaluates(found, forward)]
+    return left if are_left_in_training(found.found.run, left, asking) else []
+
+
+def _is_meant(run: Run, forwards: tuple[Event, ...]) -> bool:
+    """Whether something was put to training mode for a loop that evaluates: what runs beside it is meant to be, too."""
+    switched = dict.fromkeys(event.thing for event in run.events if event.kind is Kind.TRAIN)
+    asked = [*((item.thing, item) for item in forwards), *((thing, forwards[0]) for thing in switched)]
+    return any(thing is not None and modes_before(run, thing, item) == {TRAIN} for thing, item in asked)
+
+
+def _asking_for_mode(found: DataRound) -> list[Event]:
+    """The forward passes in a loop to which the mode may make a difference: not those of a loss, or of what is fixed.
+
+    Where it surely makes none to any of them, or that is not known, there are none. Beside what is trained, what is
+    never updated decides nothing: the network of a perceptual loss, a teacher.
+    """
+    run = found.found.run
+    matters = {id(forward): _mode_matters(run, forward) for forward in found.forwards}
+    is_known = True in matters.values() or is_one_switched(run, found.forwards)
+    asking = [forward for forward in found.forwards if _asks(run, forward, matters[id(forward)], is_known)]
+    trained = [forward for forward in asking if forward.thing is not None and learns(run, forward.thing)]
+    return trained or asking
+
+
+def _mode_matters(run: Run, forward: Event) -> bool | None:
+    """Whether the mode makes a difference to a module, also to go by what others, or the function itself, do for it."""
+    matters = mode_matters(forward, run)
+    is_taken_to = matters is None and (is_put_back(run, forward) or is_left_by_sister(run, forward))
+    return True if is_taken_to else matters
+
+
+def _asks(run: Run, forward: Event, matters: bool | None, is_known: bool) -> bool:
+    if matters is not None or forward.thing is None:
+        return matters is True
+    return is_known and is_trained(run, forward.thing)
+
+
+def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
+    run, module, loop = found.found.run, forward.thing, found.found.loop
+    assert module is not None
+    assert isinstance(loop.node, cst.For)
+    is_back = is_put_back(run, forward)
+    is_evaluation = (
+        (is_back and are_detached(found.forwards))
+        or role_of(loop.frame, loop.node.iter) == EVALUATION
+        or is_without_training(found.found)
+        or records_graph(forward) is False
+        or (is_called_evaluation(found) and not hands_on(found))
+    )
+    if (
+        not is_evaluation
+        or not (is_back or _is_over_evaluation_data(found) or _is_over_data_behind_training(found, forward))
+        or is_dropped(forward)
+        or is_told_its_mode(forward)
+        or (is_made_evaluating(forward) and not is_switched_to_training(run, module, forward))
+    ):
+        return False
+    modes = modes_before(run, module, forward)
+    if not modes or not is_put_to_training(modes):
+        return False
+    if is_back or is_left_by_sister(run, forward):
+        return True
+    if not is_trained(run, module) and is_copy_of_trained(run, module):
+        # A teacher may well be meant to learn from what it says in training mode of the data to train with.
+        return TRAINED in modes and is_called_evaluation(found)
+    if TRAINED in modes and is_trained(run, module):
+        return not is_made_of_evaluated(run, forward)
+    # Where others were trained before, only one that is loaded is there to be evaluated.
+    if TRAINED in modes and (load_before(run, forward) is None or is_switched_to_training(run, module, forward)):
+        return False
+    return _is_left_as_made(run, module, forward) and not is_made_of_evaluated(run, forward)
+
+
+def is_made_evaluating(forward: Event) -> bool:
+    """Whether a module may be in evaluation mode as it is made: a file says so, or its constructor switches it."""
+    ways = ways_made(forward)
+    definitions = [way.definition for way in ways if way is not None and way.definition is not None]
+    return has_mode_from_file(forward) or any(map(puts_itself_to_evaluation, definitions))
+
+
+def _is_left_as_made(run: Run, module: Thing, forward: Event) -> bool:
+    """Whether a module is made in a run, and neither who makes it nor it itself switches its mode.
+
+    So is a part of it, which one of its methods calls.
+    """
+    if not is_made_within(run, Thing(module.roots)) or (module.path and not all(map(_is_made_module, module.roots))):
+        return False
+    ways = ways_made(forward)
+    if not ways or any(way is None or (way.definition and switches_itself(way.definition)) for way in ways):
+        return False
+    return not is_switched_by_maker(module)
+
+
+def _is_made_module(root: Binding | ClassInfo) -> bool:
+    """Whether a name is bound to a module of a class of the project that is made there."""
+    value = root.scope.model.binding_value(root) if isinstance(root, Binding) else None
+    return isinstance(value, Module) and value.definition is not None and value.call is not None
+
+
+def _is_over_evaluation_data(found: DataRound) -> bool:
+    """Whether a loop runs over a loader, or what is called test data: no list of samples, none of cases of a test."""
+    loop = found.found.loop
+    assert isinstance(loop.node, cst.For)
+    if isinstance(loop.frame.value(loop.node.iter), (Elements, Mapping)):
+        return False
+    return (
+        is_over_loader(loop.frame, loop.node.iter)
+        or is_called_evaluation(found)
+        or role_of(loop.frame, loop.node.iter) == EVALUATION
+    )
+
+
+def _is_over_data_behind_training(found: DataRound, forward: Event) -> bool:
+    node = found.found.loop.node
+    is_listed = isinstance(node, cst.For) and isinstance(found.found.loop.frame.value(node.iter), (Elements, Mapping))
+    return not is_listed and records_graph(forward) is False and is_behind_training(found.found.run, forward)
+
+
+def _evaluated(model: "Model", node: cst.For) -> Iterator[tuple[Frame, Event]]:
+    """The forward passes in a loop that are left in training mode, and the run of the loop."""
+    for item in rounds_of(model.runs.loops_at(node)):
+        for forward in _left_in_training(item, _asking_for_mode(item)):
+            yield item.found.loop.frame, forward
+
+
+def evaluated_module(model: "Model", node: cst.For) -> str | None:
+    """The one module that a loop of a file evaluates, as it is written in the function of the loop."""
+    written = {written_module(forward, frame) for frame, forward in _evaluated(model, node)}
+    return written.pop() if len(written) == 1 else None
+
+
+def is_switched_on_behind(model: "Model", node: cst.For) -> bool:
+    """Whether the function of a loop itself puts what the loop evaluates to training mode behind it."""
+    rounds = rounds_of(model.runs.loops_at(node))
+    return any(is_put_back(item.found.run, forward) for item in rounds for forward in item.forwards)
+
+
+def lacks_switch(model: "Model", node: cst.For | cst.Call) -> bool:
+    """Whether what a loop or a call evaluates has a ``train`` of its own in the place of the switch."""
+    if isinstance(node, cst.Call):
+        return has_own_train(model.value(node.func))
+    return any(has_own_train(module_called(forward)) for _, forward in _evaluated(model, node))
