@@ -26,7 +26,7 @@ from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, string_literal
+from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Cuts:
                 return [Cut(node, ".data", framework, False, node.value, of_anything=not is_loss)]
             case cst.Name() | cst.Attribute():
                 return self._name(node)
-            case cst.Subscript():
+            case cst.Subscript() if string_literal(subscript_index(node)) is None:  # not `graph.data["x"]`: no tensor
                 return self._follow(node.value)
         return []
 
