@@ -39,6 +39,7 @@ _SAME_NUMBERS = frozenset({
     "to", "cuda", "cpu", "detach", "clone", "contiguous", "type", "type_as", "float", "double", "half", "long", "data",
     "view", "reshape", "requires_grad_", "detach_", "astype", "cast",
 })  # fmt: skip
+_MAKERS = frozenset(name.removeprefix("torch.") for name in FACTORIES) | {"to_tensor"}
 _REPLACING = frozenset({"copy_()", "set_value()", "resize_()", "resize_as_()", "set_()"})
 _ANEW = frozenset({"zero_", "fill_", "normal_", "uniform_", "random_", "zeros_", "ones_", "constant_", "normal_()"})
 _LOOKING = frozenset(
@@ -51,8 +52,10 @@ def is_carried(members: Members, name: str, beginning: Assignment) -> bool:
 
     ``beginning`` is where it is made. Nobody sets it back, registers it, or saves it in some other way.
     """
+    if not begins(members, name, beginning):
+        return False
     places = list(members.assignments(name))
-    if not begins(members, name, beginning) or is_looked_after(members, places):
+    if is_looked_after(members, places):
         return False
     reads = list(members.reads(name))
     updates = [*_updates_by_assignment(places, name, members), *_updates_in_place(reads, name, members)]
@@ -79,11 +82,18 @@ Update = tuple["Model", cst.CSTNode, cst.BaseExpression | None]
 
 def begins(members: Members, name: str, place: Assignment) -> bool:
     """Whether a tensor is made of a size alone where the module is set up, or where it is found not to be there."""
-    if place.value is None or place.method is None or has_no_elements(place.model, place.value):
+    if place.value is None or place.method is None or not _looks_new(place.value):
+        return False
+    if has_no_elements(place.model, place.value):
         return False
     if not _is_new(place.model, place.value) or is_leaf_to_train(place.model, place.value):
         return False  # a leaf is trained by hand
     return place.method in members.setting_up or _is_missing_at(members, name, place.model, place.node, place.method)
+
+
+def _looks_new(node: cst.BaseExpression) -> bool:
+    """Whether something in an expression is called as what makes tensors is: nothing is asked of the model for that."""
+    return any(isinstance(part, cst.Call) and last_word(part.func) in _MAKERS for part in subtree(node))
 
 
 def _is_new(model: "Model", node: cst.BaseExpression) -> bool:

@@ -14,13 +14,14 @@ from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.values import Nothing, Tensor
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, constant, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _FITTING = frozenset({"fit", "partial_fit"})
+_MAKING = frozenset({"Parameter", "create_parameter"})
 _STEPS = 4
 # What only shows the numbers of a tensor, so that they follow it, or asks what it is like.
 _SHOWING = frozenset({
@@ -37,9 +38,11 @@ def is_fitted(members: Members, name: str, beginning: Assignment) -> bool:
 
     ``beginning`` is where the module is set up. The name of the method says what scikit-learn means by it.
     """
-    places = list(members.assignments(name))
+    if not any(word in beginning.model.names_by_word for word in _FITTING):
+        return False
     if beginning.method not in members.setting_up or not begins(members, name, beginning):
         return False
+    places = list(members.assignments(name))
     if is_looked_after(members, places):
         return False
     fitting = [place for place in places if place.method is not None and place.method not in members.setting_up]
@@ -79,12 +82,14 @@ def _is_assigned_from_outside(members: Members, name: str) -> bool:
 def is_outdated(model: "Model", members: Members, name: str, beginning: Assignment) -> bool:
     """Whether an attribute is computed of parameters once, when the module is set up, and a method goes on with it."""
     value, node = beginning.value, beginning.node
-    if beginning.method not in members.setting_up or not isinstance(value, (cst.BinaryOperation, cst.Call)):
+    if not isinstance(value, (cst.BinaryOperation, cst.Call)) or beginning.method not in members.setting_up:
+        return False
+    if not any(word in model.calls_by_word for word in _MAKING) or not _computes_with_parameter(model, value):
         return False
     made = model.value(value)
     if not isinstance(made, Tensor) or made.parameter or made.attached is False:
         return False
-    if not _computes_with_parameter(model, value) or model.gradients.off(node) is not False:
+    if model.gradients.off(node) is not False:
         return False
     others = [place for place in members.assignments(name) if place.node is not node]
     if is_looked_after(members, others) or not all(_is_empty(place) for place in others):
@@ -106,8 +111,8 @@ def _computes_with_parameter(model: "Model", node: cst.BaseExpression) -> bool:
         case cst.BinaryOperation():
             return any(_is_trained(model, side) for side in (node.left, node.right))
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=word))):
-            if word in _SHOWING:
-                return False
+            if word in _SHOWING or word[:1].isupper():
+                return False  # a class is called by the other names
             given = [arg.value for arg in node.args]
             return any(_is_trained(model, item) for item in (inner, *given))
     return False
@@ -123,12 +128,18 @@ def _is_trained(model: "Model", node: cst.BaseExpression) -> bool:
     if owner is None or not isinstance(node, cst.Attribute) or node.attr.value in _NO_GRAPH:
         return False
     places = list(owner.members.assignments(node.attr.value))
-    return bool(places) and all(place.role is Role.PARAMETER and _asks_for_gradients(place) for place in places)
+    return bool(places) and all(
+        _looks_made(place) and place.role is Role.PARAMETER and _asks_for_gradients(place) for place in places
+    )
+
+
+def _looks_made(place: Assignment) -> bool:
+    return isinstance(place.value, cst.Call) and last_word(place.value.func) in _MAKING
 
 
 def _asks_for_gradients(place: Assignment) -> bool:
     if not isinstance(place.value, cst.Call):
-        return place.value is None
+        return False
     flag = argument(place.value, 1, "requires_grad")
     return flag is None or constant(flag.value) is True
 
