@@ -58,8 +58,8 @@ def words(found: Lost, name: str, framework: Framework, persistence: str) -> tup
 
 def words_of_late(name: str, is_paddle: bool) -> tuple[str, str]:
     """The same about a buffer that ``forward`` registers."""
-    happens = "it is left out" if is_paddle else "loading raises"
-    message = f"`{name}` is registered when the module runs: when a new one loads its state, {happens}"
+    happens = "a layer that is loaded leaves it out" if is_paddle else "loading it into a new module raises"
+    message = f"`{name}` is registered in `forward`: {happens}"
     return message, "register it in the constructor" + ("" if is_paddle else ", or with `persistent=False`")
 
 
