@@ -20,7 +20,7 @@ from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.writes import Write, write
 from mllint.semantic.values import Nothing, Number
-from mllint.syntax.shape import before_methods, constant, dotted_path, is_super_call, last_word, part_at
+from mllint.syntax.shape import before_methods, constant, dotted_path, is_super_call, items_of, last_word, part_at
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -362,7 +362,7 @@ def is_used(members: Members, read: Read, updates: list[cst.CSTNode], *, anywher
             return False
         if isinstance(ancestor, (cst.Assign, cst.AnnAssign)):
             target = ancestor.targets[0].target if isinstance(ancestor, cst.Assign) else ancestor.target
-            if not isinstance(target, cst.Name):
+            if any(isinstance(_bare(item), cst.Attribute) for item in items_of(target)):
                 return False  # moved, or kept for somebody who looks at it
         if isinstance(ancestor, cst.BaseSmallStatement):
             break
