@@ -381,3 +381,101 @@ def test_torch_a_mask_outside_of_the_buffers_does_not_move(torch: Any) -> None:
     network.to("meta")
     assert {parameter.device.type for parameter in network.parameters()} == {"meta"}
     assert network.ahead.device.type == "cpu"
+
+
+def test_torch_state_that_is_kept_up_to_date_is_not_saved(torch: Any) -> None:
+    class Mean(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean, self.rows = torch.zeros(2), torch.zeros(3, 2)
+
+        def forward(self, x: Any) -> Any:
+            self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+            self.rows[0] = x[0]
+            return x - self.mean
+
+    module = Mean()
+    module(torch.ones(4, 2))
+    assert module.mean.tolist() == [0.5, 0.5]
+    assert not module.state_dict()
+
+
+def test_paddle_state_that_is_kept_up_to_date_is_not_saved(paddle: Any) -> None:
+    class Mean(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean, self.rows = paddle.zeros([2]), paddle.zeros([3, 2])
+
+        def forward(self, x: Any) -> Any:
+            self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+            self.rows[0] = x[0]
+            return x - self.mean
+
+    layer = Mean()
+    layer(paddle.ones([4, 2]))
+    assert layer.mean.tolist() == [0.5, 0.5]
+    assert {name for name, _ in layer.named_buffers()} == {"mean", "rows"}
+    assert not layer.state_dict()
+
+
+def test_torch_value_computed_of_parameters_once(torch: Any) -> None:
+    class Ratio(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.high, self.low = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
+            self.ratio = self.high / self.low
+
+        def forward(self, x: Any) -> Any:
+            return x * self.ratio
+
+    module = Ratio()
+    module(torch.ones(1)).sum().backward()
+    torch.nn.init.constant_(module.high, 4.0)
+    assert module(torch.ones(1)).item() == 1
+    with pytest.raises(RuntimeError, match="second time"):
+        module(torch.ones(1)).sum().backward()
+
+
+def test_paddle_value_computed_of_parameters_once(paddle: Any) -> None:
+    class Ratio(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            one = paddle.nn.initializer.Constant(1.0)
+            self.high = self.create_parameter([1], default_initializer=one)
+            self.low = self.create_parameter([1], default_initializer=one)
+            self.ratio = self.high / self.low
+
+        def forward(self, x: Any) -> Any:
+            return x * self.ratio
+
+    layer = Ratio()
+    layer(paddle.ones([1])).sum().backward()
+    layer.high.set_value(paddle.to_tensor([4.0]))
+    assert layer(paddle.ones([1])).item() == 1
+    with pytest.raises(SystemError, match="backward twice"):
+        layer(paddle.ones([1])).sum().backward()
+
+
+def test_torch_buffer_registered_late_cannot_be_loaded(torch: Any) -> None:
+    class Late(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            self.register_buffer("lead", x[0])
+            return x - self.lead
+
+    module = Late()
+    module(torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="Unexpected key"):
+        Late().load_state_dict(module.state_dict())
+
+
+def test_paddle_buffer_registered_late_is_left_out(paddle: Any) -> None:
+    class Late(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            self.register_buffer("lead", x[0])
+            return x - self.lead
+
+    layer, new = Late(), Late()
+    layer(paddle.ones([3, 2]))
+    missing, unexpected = new.set_state_dict(layer.state_dict())
+    assert (missing, unexpected) == ([], ["lead"])
+    assert not new.state_dict()

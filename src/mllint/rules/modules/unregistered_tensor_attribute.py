@@ -14,7 +14,12 @@ Finds tensors in plain attributes of a module that ought to be registered:
   `None`, where another branch registers it, and where it is computed from itself later on, as a running mean is;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new
   tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
-- a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`.
+- a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`;
+- state, wherever it lies, also where a method moves it or makes it at the first call, `if self.bank is None`: what
+  another method computes of it and of data, as `self.mean = m * self.mean + (1 - m) * x.mean(0)`, what it writes into
+  row by row, `self.queue[index] = keys`, and what a method called `fit` computes of its data;
+- a value that is computed of parameters once, while the module is set up: `self.ratio = self.high / self.low`;
+- a buffer that is registered in `forward` alone, and saved.
 
 ## Why is this bad?
 
@@ -27,7 +32,12 @@ A plain tensor does not move with its module: after `model.cuda()` the input is 
 raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
 
 Random numbers that are not saved are drawn again by whoever makes the module to load its weights: nothing fails, and
-the module computes something else. `register_buffer`, `register_parameter` and `add_module` give `None` (of Paddle's,
+the module computes something else. So is it with state: the weights are those of yesterday, and the mean or the queue
+begins anew. What was computed of parameters stays as it was when the optimizer changes them, and keeps the graph that
+the first `backward()` frees. A buffer that `forward` registers is saved, and a module that is made to load it has no
+such name: PyTorch raises "Unexpected key(s) in state_dict", Paddle leaves it out.
+
+`register_buffer`, `register_parameter` and `add_module` give `None` (of Paddle's,
 `register_buffer`): assigned to the attribute of that name it takes the place of what was registered.
 
 ## Example
@@ -75,6 +85,11 @@ class Scale(nn.Module):
   computed from a parameter in a method that nothing in the class calls, and is never read.
 - Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of a
   generator or seed that the constructor sets, or are a sample: another method gives others to the same function.
+- State that somebody sets back or assigns, in a method that the constructor does not call, or from outside; that of one
+  sequence, which a layer gives or to which a whole output is added; what is overwritten at each call; what only others
+  look at; that of a class with a `state_dict`, `get_extra_state` or `__getstate__` of its own.
+- A value that only shows a parameter, `self.weight.t()`, or that is detached, made without gradients, computed of what
+  the class freezes, or assigned again; a buffer with `persistent=False`, or registered in the constructor as well.
 - `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, the parameter itself.
 
 ## Fix safety
@@ -99,9 +114,10 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
+from mllint.semantic.modules.late_buffers import registered_late
 from mllint.semantic.modules.lost_parameters import registered_in_vain
 from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost
-from mllint.semantic.modules.unregistered_words import words, words_of_registered
+from mllint.semantic.modules.unregistered_words import words, words_of_late, words_of_registered
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, unpacks_into_attributes
@@ -160,6 +176,14 @@ def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
         is_torch = context.model.framework != "paddle"
         fix = (lambda: _computed_first(value, inner, context)) if is_torch else None
         yield Finding(call, message, help_, fix=fix)
+
+
+@rule.on_method("register_buffer")
+def check_buffer(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a buffer that a module has only when it was called."""
+    name = registered_late(context.model, call)
+    if name is not None:
+        yield Finding(call, *words_of_late(name, context.model.framework == "paddle"))
 
 
 def _fix(

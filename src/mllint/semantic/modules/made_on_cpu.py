@@ -278,6 +278,8 @@ def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -
             return is_made_on_cpu(model, node.elt, steps - 1)
         case cst.BinaryOperation(operator=cst.Add()):
             return all(_is_list_made_on_cpu(model, side, steps - 1) for side in (node.left, node.right))
+        case cst.BinaryOperation(operator=cst.Multiply()):
+            return any(_is_list_made_on_cpu(model, side, steps - 1) for side in (node.left, node.right))
         case cst.Name():
             values, put = _assigned_here(model, node), list(_appended(model, node))
             begun = [value for value in values if not (isinstance(value, cst.List) and not value.elements)]
@@ -373,6 +375,8 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
     if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):
         return False
     values = [(arg.value, model.value(arg.value)) for arg in call.args]
+    if any(arg.star for arg in call.args):
+        return len(call.args) == 1 and _is_list_made_on_cpu(model, call.args[0].value, steps)
     if values and isinstance(values[0][1], (Elements, Repeated)):
         return _is_list_made_on_cpu(model, values[0][0], steps)
     tensors = [item for item, value in values if isinstance(value, (Tensor, Output))]

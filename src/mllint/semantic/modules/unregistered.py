@@ -8,11 +8,12 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules import handed_over, plain_tensors, unsaved_draws
+from mllint.semantic.modules import carried_state, fitted_state, handed_over, plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.lost_registrations import undoing
 from mllint.semantic.modules.plain_lists import tensors_stay_behind
 from mllint.semantic.modules.ways_to_tensors import made_for_nothing, unpacked_into
+from mllint.semantic.names.classes import Assignment
 from mllint.semantic.names.definitions import function_around
 from mllint.syntax.shape import dotted_path
 
@@ -42,6 +43,12 @@ class Loss(enum.Enum):
     """The same of one that asks for gradients, which somebody trains."""
     REDRAWN = enum.auto()
     """It is drawn at random and not saved."""
+    FORGOTTEN = enum.auto()
+    """It is state that the module keeps up to date, and not saved."""
+    FITTED = enum.auto()
+    """It is what was fitted to data, and not saved."""
+    OUTDATED = enum.auto()
+    """It is computed of parameters once, and does not follow them."""
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -67,6 +74,20 @@ def lost(
 
 
 def _lost(
+    model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign | cst.AnnAssign, value: cst.BaseExpression
+) -> Lost | None:
+    found = _lost_tensor(model, owner, name, statement, value)
+    if found is not None or type(value) not in _EXPRESSIONS or is_test_code(model):
+        return found
+    beginning = Assignment(model, function_around(model, statement), statement, value)
+    if carried_state.is_carried(owner.members, name, beginning):
+        return Lost(Loss.FORGOTTEN)
+    if fitted_state.is_fitted(owner.members, name, beginning):
+        return Lost(Loss.FITTED)
+    return Lost(Loss.OUTDATED) if fitted_state.is_outdated(model, owner.members, name, beginning) else None
+
+
+def _lost_tensor(
     model: "Model", owner: "ClassInfo", name: str, statement: cst.Assign | cst.AnnAssign, value: cst.BaseExpression
 ) -> Lost | None:
     members, is_torch = owner.members, owner.framework == "torch"

@@ -34,6 +34,15 @@ _WORDS = {
         "`self.{name}` is drawn at random and not saved: a module that is loaded has another",
         _REGISTER + ", or make it a parameter if it is to be learned",
     ),
+    Loss.FORGOTTEN: (
+        "`self.{name}` changes with the data and is not saved: a loaded module begins anew",
+        _REGISTER,
+    ),
+    Loss.FITTED: ("`self.{name}` is fitted to data and not saved: a loaded module begins anew", _REGISTER),
+    Loss.OUTDATED: (
+        "`self.{name}` is computed once of parameters, and does not change with them",
+        "compute it where it is used",
+    ),
 }
 _PARAMETERS = {"torch": "an `nn.Parameter`", "paddle": "what `self.create_parameter(...)` gives"}
 
@@ -45,6 +54,13 @@ def words(found: Lost, name: str, framework: Framework, persistence: str) -> tup
         message = "`self.{name}` is no buffer: it is not saved, and stays behind when the module moves"
     known = {"name": name, "setter": found.setter, "parameter": _PARAMETERS[framework]}
     return message.format(**known), help_.format(**known, persistence=persistence)
+
+
+def words_of_late(name: str, is_paddle: bool) -> tuple[str, str]:
+    """The same about a buffer that ``forward`` registers."""
+    happens = "a layer that is loaded leaves it out" if is_paddle else "loading it into a new module raises"
+    message = f"`{name}` is registered in `forward`: {happens}"
+    return message, "register it in the constructor" + ("" if is_paddle else ", or with `persistent=False`")
 
 
 def words_of_registered(value: cst.BaseExpression, inner: cst.Call) -> tuple[str, str]:

@@ -33,7 +33,7 @@ _KINDS_OF_DRAWS = ("normal", "uniform", "xavier", "kaiming", "orthogonal")
 # What makes the same numbers come again.
 _SEEDING = ("manual_seed", "manual_seed_all", "seed", "set_rng_state", "fork_rng", "seed_everything", "set_seed")
 # Methods with which a module saves and loads more than its parameters and buffers.
-_SAVING = frozenset({
+SAVING = frozenset({
     "state_dict", "load_state_dict", "set_state_dict", "_save_to_state_dict", "_load_from_state_dict",
     "get_extra_state", "set_extra_state", "__getstate__", "__setstate__", "on_save_checkpoint", "on_load_checkpoint",
 })  # fmt: skip
@@ -65,7 +65,7 @@ def is_lost(members: Members, name: str) -> bool:
     used = False
     for read in members.reads(name):
         model = read.method.model
-        if read.method.name in _SAVING or (read.method not in members.setting_up and _is_written(model, read.node)):
+        if read.method.name in SAVING or (read.method not in members.setting_up and _is_written(model, read.node)):
             return False
         if _is_a_sample(model, read):
             return False
