@@ -3,14 +3,16 @@
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
 `layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
 `named_parameters()`, on all that `parameters()` gives at once, or on the tensor that a parameter is made of:
-`Parameter(torch.zeros(3, requires_grad=False))`.
+`Parameter(torch.zeros(3, requires_grad=False))`. And what PyTorch's `state_dict()` gives is asked for what only
+parameters have: `if value.requires_grad`, `value.grad is not None`.
 
 ## Why is this bad?
 
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
 (A pair of name and parameter takes no attribute, and raises; so does what `parameters()` gives.) `Parameter` has a flag
-of its own, which is set unless it is told otherwise.
+of its own, which is set unless it is told otherwise. For the same reason `requires_grad` of all that `state_dict()`
+gives is `False`, and `grad` is `None`: a filter by it takes nothing, or everything.
 `model.requires_grad_ = False` even destroys the method of that name, and `parameter.requires_grad_ = False` as well.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
@@ -41,7 +43,8 @@ Parameters and other tensors, whose flag does work: `self.pos_embed.requires_gra
 what `children()` gives, of what somebody calls `eval()` or `parameters()`, and what calls in sight give a function as a
 module, is one, even where nothing else is known of it.) Modules that surely have no weights: there is nothing to
 freeze. Classes that define such a property, read the attribute themselves or keep an option in it, `self.requires_grad
-= requires_grad`. The values of `state_dict()` in Paddle, which are the parameters. `requires_grad` of a tensor in
+= requires_grad`. The values of `state_dict()` in Paddle, which are the parameters, and in PyTorch where the file says
+`keep_vars`, or sets their flag or gradient itself. `requires_grad` of a tensor in
 Paddle, unless the project allows a version below 3.2.
 
 ## Fix safety
@@ -76,6 +79,7 @@ from mllint.edits import (
 )
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
+from mllint.semantic.graph.state_flags import ALWAYS, flags_of_state
 from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import argument, constant, dotted_path
@@ -113,6 +117,15 @@ def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
     if made is not None:
         message = "`Parameter` does not ask its tensor for the flag: it is trained"
         yield Finding(call, message, "write `Parameter(..., requires_grad=False)`", fix=lambda: _outside(call, made))
+
+
+@rule.on(cst.Module, mentions=("state_dict",))
+def check_asked(_: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the attributes of parameters that are read of the values of a state dict."""
+    for asked in flags_of_state(context.model):
+        word = asked.attr.value
+        message = f"`state_dict()` gives detached tensors: their `{word}` is always `{ALWAYS[word]}`"
+        yield Finding(asked, message, "ask the parameters: `for name, parameter in model.named_parameters()`")
 
 
 def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:

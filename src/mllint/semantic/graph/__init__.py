@@ -1,7 +1,7 @@
 """The graph that autograd records, as far as the source shows it.
 
 - where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, ``called_flags``,
-  leaves (``leaves``, ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
+  ``state_flags``, leaves (``leaves``, ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
 - a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``class_slices``, ``rounds``, ``filled``,
   ``settings``, ``looked_at``, ``dependence``, ``cuts``, ``taken_off``, ``constant_terms``, ``loss_classes``,
   ``dead_classes``, ``differentiability``
