@@ -79,7 +79,7 @@ from mllint.edits import (
 )
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
-from mllint.semantic.graph.state_flags import ALWAYS, flags_of_state
+from mllint.semantic.graph.state_flags import ALWAYS, FLAGS, flags_of_state
 from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import argument, constant, dotted_path
@@ -93,11 +93,7 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_FLAGS = {
-    "torch": frozenset({"requires_grad", "requires_grad_"}),
-    "paddle": frozenset({"requires_grad", "stop_gradient", "trainable"}),
-}
-_ALL_FLAGS = frozenset().union(*_FLAGS.values())
+_ALL_FLAGS = frozenset().union(*FLAGS.values())
 
 
 @rule.on(cst.Assign, mentions=tuple(sorted(_ALL_FLAGS)))
@@ -123,9 +119,7 @@ def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
 def check_asked(_: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the attributes of parameters that are read of the values of a state dict."""
     for asked in flags_of_state(context.model):
-        word = asked.attr.value
-        message = f"`state_dict()` gives detached tensors: their `{word}` is always `{ALWAYS[word]}`"
-        yield Finding(asked, message, "ask the parameters: `for name, parameter in model.named_parameters()`")
+        yield Finding(asked, ALWAYS[asked.attr.value], "ask the parameters: `for name, parameter in model.named_parameters()`")
 
 
 def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:
@@ -143,7 +137,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     if module is not None:
         is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
         is_used = flag != "requires_grad_" and (is_option or flags.is_own_field(context.model, target, module))
-        if flag in _FLAGS[module.framework] and not is_used and not surely_has_none(context.model, owner):
+        if flag in FLAGS[module.framework] and not is_used and not surely_has_none(context.model, owner):
             yield from _on_module(statement, target, module.framework, only, context)
         return
     if flag == "requires_grad_" and flags.is_wanted_of_tensor(context.model, owner, statement.value):
@@ -157,10 +151,10 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     elif flag == "requires_grad" and constant(statement.value) is False and flags.is_state_value(context.model, owner):
         message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
         yield Finding(target, message, "write `for parameter in model.parameters()`")
-    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
+    elif flag in FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
         message = "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises"
         yield Finding(target, message, "write `.parameters()`, or take the pair apart")
-    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
+    elif flag in FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
         message = "`parameters()` gives all of them: setting a flag of that raises"
         yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):

@@ -12,8 +12,16 @@ from mllint.syntax.shape import dotted_path, is_target
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-ALWAYS = {"requires_grad": "False", "grad": "None"}
-"""Attributes that all values of a state dict have alike, as long as nobody sets them."""
+FLAGS = {
+    "torch": frozenset({"requires_grad", "requires_grad_"}),
+    "paddle": frozenset({"requires_grad", "stop_gradient", "trainable"}),
+}
+"""The gradient flags of each framework, also as they are misspelled."""
+ALWAYS = {
+    "requires_grad": "`state_dict()` gives detached tensors: their `requires_grad` is always `False`",
+    "grad": "`state_dict()` gives detached tensors: their `grad` is always `None`",
+}
+"""Attributes that all values of a state dict have alike, as long as nobody sets them, and how a message says so."""
 _SETTING = ("requires_grad_", "retain_grad")
 
 

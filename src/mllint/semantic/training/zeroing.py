@@ -120,8 +120,7 @@ def clearing_of(occurrence: Occurrence) -> Clearing | None:
     if is_in_every_round and all(event.kind is Kind.ZERO and is_seldom(event, loop) for event in clearing):
         return "in some rounds"
     if not clearing or is_cleared_on_one_side(step, loop, clearing):
-        others = (event for event in within if event not in clearing)
-        is_held = any(_may_clear_held(event, step.thing, run, loop) for event in others)
+        is_held = any(_may_clear_held(item, step.thing, run, loop) for item in within if item not in clearing)
         return None if is_held else "on one side" if clearing else "never"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
