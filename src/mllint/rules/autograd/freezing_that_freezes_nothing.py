@@ -119,7 +119,7 @@ def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
 def check_asked(_: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the attributes of parameters that are read of the values of a state dict."""
     for asked in flags_of_state(context.model):
-        yield Finding(asked, ALWAYS[asked.attr.value], "ask the parameters: `for name, parameter in model.named_parameters()`")
+        yield Finding(asked, ALWAYS[asked.attr.value], "ask the parameters themselves: `model.named_parameters()`")
 
 
 def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:
