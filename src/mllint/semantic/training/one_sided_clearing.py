@@ -3,7 +3,7 @@
 import libcst as cst
 
 from mllint.semantic.events.participants import losses_of
-from mllint.semantic.events.steps import Branches, Event, Kind, Loop, events
+from mllint.semantic.events.steps import Branches, Event, Helper, Kind, Loop, Within, events
 from mllint.semantic.names.scopes import Binding
 from mllint.syntax.shape import leaves_loop
 
@@ -29,8 +29,9 @@ def is_cleared_on_one_side(step: Event, loop: Loop, clearing: list[Event]) -> bo
 def _side(event: Event, loop: Loop) -> tuple[Branches, int] | None:
     """The one ``if`` in a round, and the arm of it, in which gradients are surely cleared."""
     around = event.within(loop)
-    is_plain = len(around) == 1 and isinstance(around[0].step, Branches) and event.kind is Kind.ZERO
-    return (around[0].step, around[0].arm) if is_plain and isinstance(around[0].step, Branches) else None
+    arms = [(item.step, item.arm) for item in around if isinstance(item.step, Branches)]
+    is_plain = all(isinstance(item.step, (Branches, Helper, Within)) for item in around)
+    return arms[0] if len(arms) == 1 and is_plain and event.kind is Kind.ZERO else None
 
 
 def _makes_loss(loop: Loop, arm: cst.BaseSuite) -> bool:
