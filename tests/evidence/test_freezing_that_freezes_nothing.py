@@ -234,3 +234,19 @@ def test_torch_parameter_does_not_take_over_the_flag_of_its_tensor(torch: Any) -
     optimizer.step()
     assert parameter.tolist() != [0.0, 0.0, 0.0]
     assert not torch.nn.Parameter(torch.zeros(3), requires_grad=False).requires_grad
+
+
+def test_torch_what_a_state_dict_gives_is_detached(torch: Any) -> None:
+    model = torch.nn.Linear(3, 2)
+    model(torch.ones(1, 3)).sum().backward()
+    assert [value.requires_grad for value in model.state_dict().values()] == [False, False]
+    assert [value.grad for value in model.state_dict().values()] == [None, None]
+    assert all(value.requires_grad for value in model.state_dict(keep_vars=True).values())
+    assert all(value.grad is not None for value in model.state_dict(keep_vars=True).values())
+
+
+def test_paddle_a_state_dict_gives_the_parameters(paddle: Any) -> None:
+    model = paddle.nn.Linear(3, 2)
+    model(paddle.ones([1, 3])).sum().backward()
+    assert [value.stop_gradient for value in model.state_dict().values()] == [False, False]
+    assert all(value.grad is not None for value in model.state_dict().values())

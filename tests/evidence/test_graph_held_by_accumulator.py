@@ -509,3 +509,29 @@ def test_paddle_gradients_that_a_test_switches(paddle: Any, is_train: bool) -> N
             loss.backward()
     total += loss
     assert total.stop_gradient is not is_train
+
+
+def test_torch_adding_in_place_keeps_the_graph(torch: Any) -> None:
+    net = torch.nn.Linear(3, 1)
+    losses = net(torch.ones(4, 3)).square().squeeze(1)
+    losses.mean().backward()
+    groups, totals = torch.arange(4), [torch.zeros(4) for _ in range(4)]
+    totals[0].index_add_(0, groups, losses)
+    totals[1].scatter_add_(0, groups, losses)
+    totals[2].add_(losses)
+    with torch.no_grad():
+        totals[3].add_(losses)
+    assert [total.requires_grad for total in totals] == [True, True, True, False]
+
+
+def test_paddle_adding_in_place_keeps_the_graph(paddle: Any) -> None:
+    net = paddle.nn.Linear(3, 1)
+    losses = net(paddle.ones([4, 3])).square().squeeze(1)
+    losses.mean().backward()
+    groups, totals = paddle.arange(4), [paddle.zeros([4]) for _ in range(4)]
+    totals[0].index_add_(groups, 0, losses)
+    totals[1].scatter_add_(0, groups, losses)
+    totals[2].add_(losses)
+    with paddle.no_grad():
+        totals[3].add_(losses)
+    assert [total.stop_gradient for total in totals] == [False, False, False, True]

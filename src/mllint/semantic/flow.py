@@ -27,7 +27,7 @@ from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_u
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.handed_switches import handed_switch, is_class_of_modules, switched_thing
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
-from mllint.semantic.events.makers import names_of_makers
+from mllint.semantic.events.makers import is_accelerator, names_of_makers
 from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.steps import Kind
@@ -272,6 +272,9 @@ def _clip(frame: Frame, call: cst.Call) -> Seen | None:
     receiver = called_on(call)
     if receiver is not None and isinstance(frame.value(receiver), Module):
         return Seen(Kind.CLIP, frame.thing(receiver))  # of FullyShardedDataParallel
+    if receiver is not None and is_accelerator(frame.thing(receiver)):
+        given = argument(call, 0, "parameters")
+        return Seen(Kind.CLIP, None if given is None else owner_of_parameters(frame, given.value))
     return None
 
 

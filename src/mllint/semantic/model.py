@@ -444,10 +444,9 @@ class Model:
 
     def defines(self, module: str) -> bool:
         """Whether the package that a module is of is one of the project itself."""
-        package = module.partition(".")[0]
-        key = ("defines", package)
+        key = ("defines", module)
         if key not in self.remembered:
-            self.remembered[key] = self.project is not None and self.project.defines(package, self.path)
+            self.remembered[key] = self.project is not None and self.project.defines(module, self.path)
         return bool(self.remembered[key])
 
     def neighbour(self, path: Path, calling: str | None = None) -> "Model | None":

@@ -87,11 +87,17 @@ class Project:
         self.reads.note(str(reader), question)
         return self.disk.module(question)
 
-    def defines(self, package: str, importer: Path) -> bool:
-        """Whether ``import package`` in ``importer`` means a package of the project, in no other package's folder."""
-        path = self.locate(package, 0, importer)
+    def defines(self, module: str, importer: Path) -> bool:
+        """Whether ``import module`` in ``importer`` means one of a package of the project, in no other one's folder.
+
+        In another package's folder its own files may mean it, by the name of a file that it has: what is called as a
+        library there may also be what the project has made around that library.
+        """
+        path = self.locate(module.partition(".")[0], 0, importer)
         if path is None or path.name != "__init__.py":
             return False
+        if "." in module and path.parent in self.disk.real(str(importer)).parents and self.locate(module, 0, importer):
+            return True
         around = ("module", "", "1", str(path.parent.parent))
         self.reads.note(str(self.disk.real(str(importer))), around)
         return self.disk.module(around) is None

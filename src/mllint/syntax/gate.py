@@ -8,9 +8,9 @@ framework costs next to nothing. It may only be more generous than the gate of t
 import re
 
 _FRAMEWORKS = (b"torch", b"paddle", b"transformers")
-SIGNS = ("def forward(", "zero_grad", "clear_grad", "state_dict()")
+SIGNS = ("def forward(", "zero_grad", "clear_grad", "state_dict()", "eval()")
 """What a file of a project has that need not name its framework: a module whose base class stands in another file, a
-training of a network that is made in another, and what keeps the best state of one."""
+training of a network that is made in another, what keeps the best state of one, and what evaluates one."""
 _WORDS = (*_FRAMEWORKS, *(sign.encode() for sign in SIGNS))
 _SUPPRESSION = re.compile(rb"mllint:|(?i:#\s*noqa)[^\r\n]*\bML[0-9]")
 

@@ -3,14 +3,16 @@
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
 `layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
 `named_parameters()`, on all that `parameters()` gives at once, or on the tensor that a parameter is made of:
-`Parameter(torch.zeros(3, requires_grad=False))`.
+`Parameter(torch.zeros(3, requires_grad=False))`. And what PyTorch's `state_dict()` gives is asked for what only
+parameters have: `if value.requires_grad`, `value.grad is not None`.
 
 ## Why is this bad?
 
 Only parameters have such a flag. On a module the assignment makes a new attribute that nobody reads, and `.data` and
 `state_dict()` give new tensors whose flags the parameters do not share. Everything goes on training, without an error.
 (A pair of name and parameter takes no attribute, and raises; so does what `parameters()` gives.) `Parameter` has a flag
-of its own, which is set unless it is told otherwise.
+of its own, which is set unless it is told otherwise. For the same reason `requires_grad` of all that `state_dict()`
+gives is `False`, and `grad` is `None`: a filter by it takes nothing, or everything.
 `model.requires_grad_ = False` even destroys the method of that name, and `parameter.requires_grad_ = False` as well.
 
 In Paddle `layer.stop_gradient`, `layer.trainable` and `layer.requires_grad` do nothing in any version. Before 3.2
@@ -42,7 +44,8 @@ what `children()` gives, of what somebody calls `eval()` or `parameters()`, also
 to, and what calls in sight give a function as a module, is one, even where nothing else is known of it.) Modules that
 surely have no weights: there is nothing to freeze. Classes that define such a property, read the attribute themselves
 or keep an option in it, `self.requires_grad = requires_grad`. The values of `state_dict()` in Paddle, which are the
-parameters. `requires_grad` of a tensor in Paddle, unless the project allows a version below 3.2.
+parameters, and in PyTorch where the file says `keep_vars`, or sets their flag or gradient itself. `requires_grad` of a
+tensor in Paddle, unless the project allows a version below 3.2.
 
 ## Fix safety
 
@@ -76,6 +79,7 @@ from mllint.edits import (
 )
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
+from mllint.semantic.graph.state_flags import ALWAYS, FLAGS, flags_of_state
 from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
 from mllint.syntax.shape import argument, constant, dotted_path
@@ -89,11 +93,7 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_FLAGS = {
-    "torch": frozenset({"requires_grad", "requires_grad_"}),
-    "paddle": frozenset({"requires_grad", "stop_gradient", "trainable"}),
-}
-_ALL_FLAGS = frozenset().union(*_FLAGS.values())
+_ALL_FLAGS = frozenset().union(*FLAGS.values())
 
 
 @rule.on(cst.Assign, mentions=tuple(sorted(_ALL_FLAGS)))
@@ -115,6 +115,13 @@ def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(call, message, "write `Parameter(..., requires_grad=False)`", fix=lambda: _outside(call, made))
 
 
+@rule.on(cst.Module, mentions=("state_dict",))
+def check_asked(_: cst.Module, context: Context) -> Iterator[Finding]:
+    """Report the attributes of parameters that are read of the values of a state dict."""
+    for asked in flags_of_state(context.model):
+        yield Finding(asked, ALWAYS[asked.attr.value], "ask the parameters themselves: `model.named_parameters()`")
+
+
 def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:
     """Give the flag to the parameter: it is not trained from then on."""
     flag = argument(made, None, "requires_grad")
@@ -130,7 +137,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     if module is not None:
         is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
         is_used = flag != "requires_grad_" and (is_option or flags.is_own_field(context.model, target, module))
-        if flag in _FLAGS[module.framework] and not is_used and not surely_has_none(context.model, owner):
+        if flag in FLAGS[module.framework] and not is_used and not surely_has_none(context.model, owner):
             yield from _on_module(statement, target, module.framework, only, context)
         return
     if flag == "requires_grad_" and flags.is_wanted_of_tensor(context.model, owner, statement.value):
@@ -144,10 +151,10 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     elif flag == "requires_grad" and constant(statement.value) is False and flags.is_state_value(context.model, owner):
         message = "`state_dict()` gives new tensors: the flags of the parameters do not change"
         yield Finding(target, message, "write `for parameter in model.parameters()`")
-    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
+    elif flag in FLAGS.get(context.model.framework or "", ()) and flags.is_named_parameter(context.model, owner):
         message = "`named_parameters()` gives pairs of name and parameter: setting a flag of a pair raises"
         yield Finding(target, message, "write `.parameters()`, or take the pair apart")
-    elif flag in _FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
+    elif flag in FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
         message = "`parameters()` gives all of them: setting a flag of that raises"
         yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):

@@ -4,9 +4,9 @@ Finds running totals and lists that keep tensors with their autograd graph from 
 `total += loss`, `total += loss.mean()`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`,
 `rows.append((step, loss))`, `rows.append((target, output))`, `outputs = torch.cat((outputs, output))`, and
 `outputs.append(output)` after `output["loss"].backward()`, also where the total begins with the first loss:
-`if i == 0: total = loss`. And buffers of a module to which a forward pass or a
-training step adds something with its graph: `self.running_mean.mul_(0.9).add_(0.1 * mean)`,
-`self.queue[:n] = features`.
+`if i == 0: total = loss`. Totals that are tensors, and added to in place: `sums.index_add_(0, groups, losses)`. And
+buffers of a module to which a forward pass or a training step adds something with its graph:
+`self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
 
 ## Why is this bad?
 
@@ -104,7 +104,15 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import appended, augmented, first_values, is_set_back, joined
+from mllint.semantic.graph.additions import (
+    ADDING,
+    added_in_place,
+    appended,
+    augmented,
+    first_values,
+    is_set_back,
+    joined,
+)
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
@@ -144,6 +152,14 @@ def check_joined(node: cst.Assign, context: Context) -> Iterator[Finding]:
 def check_list(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``losses.append(loss)``."""
     accumulator = appended(context.model, call)
+    if accumulator is not None:
+        yield from _finding(call, accumulator, context)
+
+
+@rule.on_method(*ADDING)
+def check_in_place(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``sums.index_add_(0, groups, losses)``."""
+    accumulator = added_in_place(context.model, call)
     if accumulator is not None:
         yield from _finding(call, accumulator, context)
 

@@ -1,6 +1,7 @@
 """## What it does
 
-Finds gradients that are clipped after `optimizer.step()` has used them, or before `backward()` has computed them.
+Finds gradients that are clipped after `optimizer.step()` has used them, or before `backward()` has computed them;
+also by the `clip_grad_norm_` of accelerate's `Accelerator`.
 
 ## Why is this bad?
 

@@ -1,12 +1,12 @@
 """## What it does
 
 Finds training loops that compute gradients and step an optimizer in every round, but never clear the gradients, or
-clear them once for all the batches of a loader, or in every tenth round only. And methods that compute gradients and
-step with an optimizer which their object keeps, where nothing in the class, or in the files that import it, ever clears
-them. And loops that update by hand, `weight -= rate * weight.grad`, with a gradient that nobody clears. And closures
-that do not clear what they compute, for an optimizer that calls them several times in one step: `LBFGS`. Where the step
-is in a function of the project, and some of those who call it in a loop clear the gradients, the calls of the others
-are reported.
+clear them once for all the batches of a loader, in every tenth round only, or in one branch of two that make the loss.
+And methods that compute gradients and step with an optimizer which their object keeps, where nothing in the class, or
+in the files that import it, ever clears them. And loops that update by hand, `weight -= rate * weight.grad`, with a
+gradient that nobody clears. And closures that do not clear what they compute, for an optimizer that calls them several
+times in one step: `LBFGS`. Where the step is in a function of the project, and some of those who call it in a loop
+clear the gradients, the calls of the others are reported.
 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them.
@@ -103,6 +103,8 @@ from mllint.syntax.shape import fingerprint, last_word
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 _SELDOM = "the gradients are cleared in some rounds only: the steps between use their sum"
+_ONE_SIDE = "the gradients are cleared on one branch only: steps of the other one use their sum"
+_MESSAGES = {"further out": _FURTHER_OUT, "on one side": _ONE_SIDE, "in some rounds": _SELDOM}
 _IN_CLOSURE = "the closure never clears the gradients: they add up over its calls in one step"
 _IN_THIS_LOOP = "the gradients are never cleared in this loop: each step uses the sum of its rounds"
 _LIKE_OTHERS = "clear them in every round, as others do who call this"
@@ -141,7 +143,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     yield Finding(
         call,
-        message={"further out": _FURTHER_OUT, "in some rounds": _SELDOM}.get(clearing),
+        message=_MESSAGES.get(clearing),
         help=None if text is None else f"write `{text}` before `backward()`, in every round",
         # Behind the step would be too early where another network's loss comes before the next round.
         fix=None if uses_foreign_gradients(context.model, call) else lambda: _fix(call, text, context),

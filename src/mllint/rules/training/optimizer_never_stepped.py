@@ -1,6 +1,7 @@
 """## What it does
 
-Finds optimizers whose gradients are cleared for every backward pass, and that never step.
+Finds optimizers whose gradients are cleared for every backward pass, and that never step: those of a function, those
+that an object makes for itself, and those that it is given and keeps.
 
 ## Why is this bad?
 
@@ -40,7 +41,8 @@ for epoch in range(30):
 ## What it leaves alone
 
 Optimizers that nobody clears, and those that are handed to anybody but a scheduler or a function of the project that
-only sets their learning rate: a trainer, a scaler, a function that takes the weights out of them.
+only sets their learning rate: a trainer, a scaler, a function that takes the weights out of them. Those that an object
+keeps, where who has made them steps them, or the object hands them on.
 Attributes that other code may read. Networks that another optimizer may have, or that something changes that cannot be
 looked into. Files that read the gradients themselves, `weight.grad`. Steps that somebody has commented out, tests,
 measurements of speed, and what a module tries out once, right under `if __name__ == "__main__":`.

@@ -29,6 +29,7 @@
 ``settings``       settings that are given to a load in the place of a state
 ``asked``          entries that a test asks for under one key, and a load reads under another
 ``converted``      saves of what was read from another file
+``rewritten``      files that are read before they are written
 ``unpacked``       dicts in files that are taken for a pair
 ``given_back``     calls that copy the weights into what was read, instead of loading it
 ``reports``        what loading gives back, taken for the model

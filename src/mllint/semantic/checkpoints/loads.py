@@ -11,6 +11,7 @@ from mllint.knowledge import facts
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, State, renamed
 from mllint.semantic.checkpoints.counterparts import never_saved
+from mllint.semantic.checkpoints.rewritten import is_rewritten
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
@@ -129,7 +130,8 @@ def of_known_file(load: Load, content: FromFile) -> Iterator[tuple[Saved, Conten
         return  # its trainer writes such files, whoever else does
     if path is not None and path.is_blank:
         path = default_path(content) or path
-    known = iter(()) if path is None else resolved(content, load.model.surroundings.saved, path)
+    saves = (saved for saved in load.model.surroundings.saved if not is_rewritten(content, saved))
+    known = iter(()) if path is None else resolved(content, saves, path)
     first = next(known, None)
     if first is None:
         known = _through_callers(load)

@@ -67,6 +67,14 @@ def _may_renumber(model: "Model", name: cst.Name) -> bool:
     return isinstance(model.tree.parent(above), (cst.AssignTarget, cst.AnnAssign, cst.Del))
 
 
+def put_in_list(owner: "ClassInfo", name: str) -> Iterator[Module]:
+    """The modules that a class surely puts into a list of its objects, whatever else may be in there."""
+    for model, item in _items(owner, name):
+        value = None if item is None else model.value(item)
+        if isinstance(value, Module) and not value.wrappers:
+            yield value
+
+
 def _joined(owner: "ClassInfo", name: str) -> Value | None:
     values: list[Value | None] = []
     for model, item in _items(owner, name):

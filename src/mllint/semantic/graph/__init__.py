@@ -1,7 +1,11 @@
 """The graph that autograd records, as far as the source shows it.
 
 - where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, ``called_flags``,
+<<<<<<< HEAD
   ``used_as_modules``, leaves (``leaves``, ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
+=======
+  ``state_flags``, leaves (``leaves``, ``lost_leaves``, ``kept_functions``, ``rebinding``, ``frozen_updates``)
+>>>>>>> order
 - a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``class_slices``, ``rounds``, ``filled``,
   ``settings``, ``looked_at``, ``dependence``, ``cuts``, ``made_of_data``, ``taken_off``, ``constant_terms``,
   ``loss_classes``, ``dead_classes``, ``differentiability``

@@ -34,6 +34,8 @@ _JOINING = frozenset(
 """Functions that give one tensor for several."""
 _TAKING_OUT = ("pop", "popleft", "clear")
 """Methods that take something out of a list."""
+ADDING = {"add_": (0, "other"), "index_add_": (2, "source"), "scatter_add_": (2, "src")}
+"""Methods of a tensor that add to it in place, and by which argument."""
 
 
 def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:
@@ -79,6 +81,30 @@ def appended(model: "Model", call: cst.Call) -> Accumulator | None:
     if not isinstance(model.tree.parent(call), cst.Expr):
         return None
     return _in_loop(model, call, call.func.value, _attached_in(model, call, call.args[0].value))
+
+
+def added_in_place(model: "Model", call: cst.Call) -> Accumulator | None:
+    """The accumulation that the statement ``total.add_(x)`` is, or ``sums.index_add_(0, groups, x)``: it is ``+=``.
+
+    Of a tensor of which it is known that it begins without a graph, and where gradients are on.
+    """
+    total, word = called_on(call), last_word(call.func) or ""
+    if total is None or not isinstance(model.tree.parent(call), cst.Expr) or last_word(total) in ("data", "grad"):
+        return None
+    if not isinstance(model.value(total), Tensor) or model.gradients.off(call) is True:
+        return None
+    position, name = ADDING[word]
+    added = argument(call, position, "value" if model.framework == "paddle" and position else name)
+    found = None if added is None or added.star else _in_loop(model, call, total, added.value)
+    return found if found is not None and _begins_without_graph(found) else None
+
+
+def _begins_without_graph(total: Accumulator) -> bool:
+    made = [binding for binding in total.beginnings if binding.kind is not BindingKind.AUGMENTED]
+    values = [None if item.value is None else item.scope.model.value(item.value) for item in made]
+    return bool(values) and all(
+        isinstance(value, Tensor) and value.attached is False and not value.parameter for value in values
+    )
 
 
 def joined(model: "Model", node: cst.Assign) -> Accumulator | None:

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.events.elements import EVERY
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.steps import Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.expressions.module_lists import put_in_list
 from mllint.semantic.modules.made_with import is_left_out, making_run
 from mllint.semantic.modules.weights import asks_for_no_gradients, have_weights, parts_with_weights
 from mllint.semantic.names.definitions import ClassInfo
@@ -38,7 +40,9 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
     if is_said or is_made_so or (not any(map(have_weights, called)) and are_read_as_arrays(forwards)):
         return True
     concerned = [
-        item for item in forwards if _may_be_frozen(run, item) or is_loaded_program(item) or records_nothing(item)
+        item
+        for item in forwards
+        if _may_be_frozen(run, item) or is_loaded_program(item) or records_nothing(item) or _is_listed(item)
     ]
     others = (module_called(item) for item in forwards if item not in concerned)
     return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
@@ -55,6 +59,16 @@ def _may_be_frozen(run: Run, forward: Event) -> bool:
         return bool(freezes)
     paths: Paths[bool] = run.derived(("frozen", module), partial(_paths, run, module))
     return True in paths.before(forward)
+
+
+def _is_listed(forward: Event) -> bool:
+    """Whether what is called is one of a list of modules that ask for no gradients, as far as they are known."""
+    frame, thing = forward.frame, forward.thing
+    owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
+    if owner is None or thing is None or thing.path[-1:] != (EVERY,) or len(thing.path) < 2:
+        return False
+    listed = [module.definition for module in put_in_list(owner, thing.path[-2].removeprefix("."))]
+    return bool(listed) and all(definition and asks_for_no_gradients(definition) for definition in listed)
 
 
 def _paths(run: Run, module: Thing) -> Paths[bool]:

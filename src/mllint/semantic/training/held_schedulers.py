@@ -118,11 +118,9 @@ def _stays(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
         return False
     info = callee.definition
     read = uses_inside(info, call, parent, filled_by(callee)) if steps else None
-    return read is not None and all(
-        _is_looked_at(info.model, use) or _stays(info.model, use, steps - 1) for use in read
-    )
+    return read is not None and all(is_looked_at(info.model, use) or _stays(info.model, use, steps - 1) for use in read)
 
 
-def _is_looked_at(model: "Model", node: cst.BaseExpression) -> bool:
+def is_looked_at(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an optimizer is only asked for: ``if optimizer is not None``, ``if optimizer:``."""
     return isinstance(model.tree.parent(node), (cst.Comparison, cst.If, cst.UnaryOperation, cst.BooleanOperation))

@@ -13,12 +13,12 @@ from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_benchmark, is_in_a_test, is_test_code, is_tried_out
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.names.mentions import attributes
-from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
-from mllint.semantic.training.held_schedulers import MAX_STEPS, reads_of_bound
+from mllint.semantic.training.held_schedulers import MAX_STEPS, is_looked_at, reads_of_bound
 from mllint.semantic.training.runs import Occurrence
-from mllint.semantic.values import Function, is_object
-from mllint.syntax.shape import string_literal
+from mllint.semantic.values import ClassObject, Function, is_object
+from mllint.syntax.shape import part_at, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -45,17 +45,34 @@ def idle_optimizers(model: "Model") -> Iterator[Idle]:
         return
     for word in sorted(lookup.last_words("optimizer").intersection(model.calls_by_word)):
         for call in model.calls_by_word[word]:
-            statement = model.tree.parent(call)
-            if not isinstance(statement, cst.Assign) or not is_object(model.value(call), "optimizer"):
+            found = _cleared_as(model, call) if is_object(model.value(call), "optimizer") else None
+            if found is None or not found.calls:
                 continue
-            bindings = bound_by(model, statement)
-            if len(bindings) != 1 or bindings[0].path or _may_be_imported(model, bindings[0]):
+            home, cleared = found.calls[0]
+            if is_in_a_test(home, cleared) or is_tried_out(home, cleared):
                 continue
-            cleared = _cleared_only(model, bindings[0])
-            if cleared is None or is_in_a_test(model, cleared) or is_tried_out(model, cleared):
-                continue
-            if model.runs.always(cleared, _never_steps):
-                yield Idle(call, bindings[0].key)
+            if home.runs.always(cleared, _never_steps):
+                yield Idle(call, found.key)
+
+
+class _Cleared(NamedTuple):
+    """What an optimizer is called where its gradients are cleared, and the calls that do so."""
+
+    key: str
+    calls: "list[tuple[Model, cst.Call]]"
+
+
+def _cleared_as(model: "Model", call: cst.Call) -> _Cleared | None:
+    """The calls that clear the gradients of an optimizer, where it is neither stepped nor handed to anybody else."""
+    statement = model.tree.parent(call)
+    if isinstance(statement, cst.Arg):
+        return _kept_and_cleared(model, call)
+    if not isinstance(statement, cst.Assign):
+        return None
+    bindings = bound_by(model, statement)
+    if len(bindings) != 1 or bindings[0].path or _may_be_imported(model, bindings[0]):
+        return None
+    return _cleared_only(model, bindings[0])
 
 
 def _reads_gradients(model: "Model") -> bool:
@@ -69,20 +86,61 @@ def _may_be_imported(model: "Model", binding: Binding) -> bool:
     return is_shared and any(True for _ in model.importers(binding.key))
 
 
-def _cleared_only(model: "Model", binding: Binding) -> cst.Call | None:
-    """The first call that clears the gradients of an optimizer, where it is neither stepped nor handed to anybody."""
-    found: list[cst.Call] = []
-    for home, place in reads_of_bound(model, binding) or ():
+def _cleared_only(model: "Model", binding: Binding, *, is_kept: bool = False) -> _Cleared | None:
+    """The calls that clear the gradients of what is bound, where it is neither stepped nor handed to anybody else.
+
+    ``is_kept``: an object keeps it that was given it, and hands it on to no other.
+    """
+    reads = reads_of_bound(model, binding)
+    if reads is None:
+        return None
+    found = _Cleared(binding.key, [])
+    for home, place in reads:
         parent = home.tree.parent(place)
         if isinstance(parent, cst.Attribute) and parent.value is place:
             call = home.tree.call_of(parent)
             if parent.attr.value in CLEARING and call is not None and home is model:
-                found.append(call)
+                found.calls.append((home, call))
             elif parent.attr.value not in _HARMLESS:
                 return None
-        elif not _is_given_to_harmless(home, place, MAX_STEPS):
+        elif not is_looked_at(home, place) and not _is_given_to_harmless(home, place, MAX_STEPS):
+            kept = None if is_kept else _kept_and_cleared(home, place)
+            if kept is None:
+                return None
+            # What the object calls it says where the step is missing.
+            found = _Cleared(kept.key, [*kept.calls, *found.calls])
+    return found
+
+
+def _kept_and_cleared(model: "Model", given: cst.BaseExpression) -> _Cleared | None:
+    """The calls with which an object clears the gradients of an optimizer that its constructor is given and keeps."""
+    arg, call = model.tree.parent(given), model.tree.call_given(given)
+    made = None if call is None else model.value(call.func)
+    constructor = made.definition.method("__init__") if isinstance(made, ClassObject) else None
+    if call is None or constructor is None or not isinstance(arg, cst.Arg):
+        return None
+    found = None
+    for use in uses_inside(constructor, call, arg, 1) or ():
+        if is_looked_at(constructor.model, use):
+            continue
+        binding = _attribute_kept(constructor.model, use)
+        if binding is None or found is not None:
             return None
-    return found[0] if found else None
+        found = _cleared_only(constructor.model, binding, is_kept=True)
+        if found is None:
+            return None
+    return found
+
+
+def _attribute_kept(model: "Model", use: cst.BaseExpression) -> Binding | None:
+    """The attribute under which a constructor keeps what it was given, where nothing else binds it."""
+    inside = model.tree.parent(use)
+    around = model.tree.parent(inside) if isinstance(inside, cst.Element) else use
+    statement = None if around is None else model.tree.parent(around)
+    if not isinstance(statement, cst.Assign) or (around is not use and not isinstance(around, cst.Tuple)):
+        return None
+    bindings = [item for item in bound_by(model, statement) if part_at(item.value, item.path) is use]
+    return bindings[0] if len(bindings) == 1 and bindings[0].key.count(".") == 1 else None
 
 
 def _is_given_to_harmless(home: "Model", place: cst.BaseExpression, steps: int) -> bool:
@@ -137,7 +195,22 @@ def _may_change(event: Event, optimizer: Thing, module: Thing | None) -> bool:
     if module is None:
         return True
     if event.kind in UPDATES:
-        return updates(event.frame, event.thing, optimizer) is not False
+        return updates(event.frame, event.thing, optimizer) is not False and not _has_another(event, module)
     if event.kind is Kind.UNKNOWN:
         return any(item is not None and (item.may_be(module) or item.may_be(optimizer)) for item in event.touched)
     return event.kind is Kind.UPDATE and event.concerns(module)
+
+
+def _has_another(event: Event, module: Thing) -> bool:
+    """Whether what steps has another parameter of the same function than a module: who calls it gives it two things."""
+    given = _given_to_function(module)
+    others = [_given_to_function(other) for other in modules_of_optimizer(event.frame, event.thing)]
+    return given is not None and all(
+        other is not None and other is not given and other.scope is given.scope for other in others
+    )
+
+
+def _given_to_function(thing: Thing | None) -> Binding | None:
+    """The parameter of a function that a thing is, of which nobody in sight says what it is given."""
+    root = next(iter(thing.roots)) if thing is not None and len(thing.roots) == 1 and not thing.path else None
+    return root if isinstance(root, Binding) and root.kind is BindingKind.PARAMETER else None

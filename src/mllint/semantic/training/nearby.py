@@ -46,11 +46,17 @@ def clears_beside(model: "Model", step: cst.Call) -> bool:
 
 
 def _is_counted(model: "Model", call: cst.Call, step: cst.Call) -> bool:
-    """Whether a call stands under a test of the number of a round, and the step does not: ``if i % 10 == 0``."""
+    """Whether a call stands under a test of the number of a round, and the step does not: ``if i % 10 == 0``.
+
+    Or under any test with an ``else``: the other rounds may come to the step all the same.
+    """
     return any(
         isinstance(item, cst.If)
         and not model.tree.is_below(step, item)
-        and any(isinstance(getattr(part, "operator", None), cst.Modulo) for part in subtree(item.test))
+        and (
+            isinstance(item.orelse, cst.Else)
+            or any(isinstance(getattr(part, "operator", None), cst.Modulo) for part in subtree(item.test))
+        )
         for item in model.tree.ancestors(call)
     )
 

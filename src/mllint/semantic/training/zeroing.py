@@ -22,6 +22,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
 from mllint.semantic.training.holders import is_cleared_by_handler, is_given, may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
+from mllint.semantic.training.one_sided_clearing import is_cleared_on_one_side
 from mllint.semantic.training.own_steps import keeps_gradients
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import counts_to_length
@@ -69,8 +70,8 @@ _SAYS_MEASURING = re.compile(
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
 
-Clearing = Literal["never", "further out", "in some rounds", "not in closure"]
-"""When the gradients are cleared that a loop adds up: not at all, only by a loop around it, or in every tenth round.
+Clearing = Literal["never", "further out", "on one side", "in some rounds", "not in closure"]
+"""When the gradients are cleared that a loop adds up: not at all, by a loop around it, on one side, or in some rounds.
 
 Or not by the closure that a step calls several times, whatever is done before.
 """
@@ -115,12 +116,12 @@ def clearing_of(occurrence: Occurrence) -> Clearing | None:
         return None
     within = list(events(inside[0].body))
     clearing = [event for event in within if may_clear(event, step)]
-    if not clearing:
-        return None if any(_may_clear_held(event, step.thing, run, loop) for event in within) else "never"
-    if step.happens_in_every_round(loop) and all(
-        event.kind is Kind.ZERO and is_seldom(event, loop) for event in clearing
-    ):
+    is_in_every_round = step.happens_in_every_round(loop) and bool(clearing)
+    if is_in_every_round and all(event.kind is Kind.ZERO and is_seldom(event, loop) for event in clearing):
         return "in some rounds"
+    if not clearing or is_cleared_on_one_side(step, loop, clearing):
+        is_held = any(_may_clear_held(item, step.thing, run, loop) for item in within if item not in clearing)
+        return None if is_held else "on one side" if clearing else "never"
     is_misplaced = _runs_over_batches(loop, step) and all(_is_further_out(event, loop) for event in clearing)
     return "further out" if is_misplaced else None
 
