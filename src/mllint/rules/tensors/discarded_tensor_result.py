@@ -53,7 +53,8 @@ which the code reads what no tensor has: a graph, with its `ndata`. Parameters t
 library. What a method of another kind gives, which may be called for what else it does: `self.act(x).long()`.
 Statements that are timed, between two readings of the clock, right before `synchronize()` or in a file called a
 benchmark, where only what moves a tensor is reported, or there to raise: under `pytest.raises`, alone in a `try`, to
-read a file that can be read, or the same call as one there, in a test also in an `if` there, a module that a test
+read a file that can be read (also below `with open(...)` or an `if` in a `try` that goes on with nothing but to say so,
+to set a flag or to give back a constant), or the same call as one there, in a test also in an `if` there, a module that a test
 compiles with `torch.jit.script`, a function that is the last a test calls, a call that is written once more below, or
 for the same attribute in another method of the class, where its result is used. Notes as they are typed into a console:
 `x.mean(0)` beside `x.size()` and `x[0]`, which only show something, and scripts that drop one example after the other;
