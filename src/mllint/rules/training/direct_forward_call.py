@@ -113,7 +113,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
-    if is_only_shown(context.model, call) or replaces_forward(context.model, value) or is_test_code(context.model) or is_in_a_test(context.model, call):
+    if (
+        is_only_shown(context.model, call)
+        or replaces_forward(context.model, value)
+        or is_test_code(context.model)
+        or is_in_a_test(context.model, call)
+    ):
         return
     written = dotted_path(receiver)
     is_short = written is not None and len(written) <= _LONGEST_NAME
