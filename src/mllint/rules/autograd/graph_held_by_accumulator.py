@@ -12,9 +12,9 @@ training step adds something with its graph: `self.running_mean.mul_(0.9).add_(0
 
 A loss knows how it was computed. As long as somebody holds it, its graph stays in memory. After `loss.backward()` the
 saved activations are gone and little is left: the nodes of the graph, one more set in every iteration; of what does not
-go into that loss itself, `score` of `output = network(x)`, `score = output.exp().mean()`, also what its own steps saved.
-Where no `backward()` is called, in a validation loop, every activation of every batch stays until the epoch ends: there
-the message says "the whole graph".
+go into that loss itself (`score` of `output = network(x)`, `score = output.exp().mean()`) also what its own steps
+saved. Where no `backward()` is called, in a validation loop, every activation of every batch stays until the epoch
+ends: there the message says "the whole graph".
 
 ## Example
 

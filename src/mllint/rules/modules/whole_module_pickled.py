@@ -121,7 +121,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             is_back = is_read_back(context.model, as_itself(part.place))
             is_mendable = saving.saves_one(context.model, call) and not is_back
             place = part.listed or part.place
-            yield _finding(place, value, context, is_list=is_list, is_mendable=is_mendable)
+            yield _finding(place, value, context, is_list=is_list, is_mendable=is_mendable, is_entry=bool(part.keys))
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -178,7 +178,13 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
 
 
 def _finding(
-    node: cst.BaseExpression, value: Module | Object, context: Context, *, is_list: bool, is_mendable: bool
+    node: cst.BaseExpression,
+    value: Module | Object,
+    context: Context,
+    *,
+    is_list: bool,
+    is_mendable: bool,
+    is_entry: bool,
 ) -> Finding:
     path = dotted_path(node)
     kind = "list" if is_list else "module" if isinstance(value, Module) else value.kind
@@ -191,9 +197,15 @@ def _finding(
     if value.framework == "paddle":
         message = f"{subject} is saved whole: `paddle.save` raises a `ValueError`"
     if is_list:
-        return Finding(node, message, "save the `state_dict()` of each instead")
+        return Finding(
+            node, message, "save the `state_dict()` of each, and load that into each with `load_state_dict()`"
+        )
     wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
     inner = f".{wrapper.attribute}" if wrapper is not None and wrapper.prefix and wrapper.attribute else ""
     trailer = f"{inner}.state_dict()"
     fix = NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE)
-    return Finding(node, message, f"save `{path or kind}{trailer}`", fix=(lambda: fix) if is_mendable else None)
+    # What reads the file gets keys and tensors from then on.
+    method = "set_state_dict" if value.framework == "paddle" else "load_state_dict"
+    read = "..." if is_entry else f"{value.framework or 'torch'}.load(...)"
+    help_ = f"save `{path or kind}{trailer}`, and load it by `{path or kind}{inner}.{method}({read})`"
+    return Finding(node, message, help_, fix=(lambda: fix) if is_mendable else None)

@@ -94,7 +94,7 @@ def _message(pair: Comparand) -> str:
 
 
 def _of_device(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:
-    path = dotted_path(pair.operand) or ""
+    path = dotted_path(pair.operand) or context.text(pair.operand)
     if all(string_literal(other) in _TYPES for other in pair.others):
         return Finding(
             node,
@@ -104,12 +104,26 @@ def _of_device(node: cst.Comparison, pair: Comparand, context: Context) -> Findi
             if pair.is_identity
             else lambda: NodeFix("compare the type", append_trailer(pair.operand, ".type"), _trust(node, context)),
         )
+    made = _made_of(pair.operand, context)
+    other = context.text(pair.others[0])
+    if made in _TYPES and not pair.is_membership:
+        # A device of a number is another one than that without: `cuda:0` and `cuda`.
+        sign = "!=" if pair.is_negated else "=="
+        return Finding(node, _message(pair), f'write `torch.device({other}).type {sign} "{made}"`')
     return Finding(
         node,
         _message(pair),
-        f"compare with `torch.device(...)`, or `{path}.type` with the kind of device",
+        f"compare with `torch.device(...)`, or `{path}.type` with the kind of device"
+        if made is None
+        else f"write `torch.device({other})` for the string",
         fix=None if pair.is_identity or pair.is_membership else lambda: _device_fix(pair, context),
     )
+
+
+def _made_of(node: cst.BaseExpression, context: Context) -> str | None:
+    """The text of which an expression makes a device right there: ``torch.device("cuda")``."""
+    is_made = isinstance(node, cst.Call) and len(node.args) == 1 and context.library_name(node.func) == "torch.device"
+    return string_literal(node.args[0].value) if is_made and isinstance(node, cst.Call) else None
 
 
 def _of_place(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:
