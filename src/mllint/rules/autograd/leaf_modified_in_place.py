@@ -41,7 +41,9 @@ the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the metho
 
 ## Fix safety
 
-Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it must not be in place instead.
+Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it must not be in place instead. No fix is
+offered where the function gives the tensor to NumPy below, which raises as long as it needs a gradient: there a copy,
+`x.detach().clone()`, is what mends both.
 
 ## References
 

@@ -131,6 +131,7 @@ def _flag(statement: cst.Assign | cst.AugAssign) -> str | None:
 def _changed(statement: cst.Assign | cst.AugAssign, name: str) -> tuple[str, str] | None:
     """The operator and the operand of ``p *= d`` and of ``p = p * d``, where that is short."""
     value = statement.value
+    sign: cst.BaseAugOp | cst.BaseBinaryOp
     if isinstance(statement, cst.AugAssign):
         sign, operand = statement.operator, value
     elif isinstance(value, cst.BinaryOperation) and dotted_path(value.left) == name:

@@ -44,7 +44,8 @@ builds them so. What is not surely a module.
 
 ## Fix safety
 
-Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it. No fix
+Unsafe: `.state_dict()` is added. The code that reads the file must change with it: it has to make the module and load
+the state into it, `model.load_state_dict(torch.load(path))`. Files that were written before stay what they are. No fix
 is offered where the same file reads a module back under that name, nor for one of several things that a function of the
 project saves, nor where a list of modules is saved that the code uses otherwise, too.
 
@@ -120,8 +121,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
             is_back = is_read_back(context.model, as_itself(part.place))
             is_mendable = saving.saves_one(context.model, call) and not is_back
-            place = part.listed or part.place
-            yield _finding(place, value, context, is_list=is_list, is_mendable=is_mendable, is_entry=bool(part.keys))
+            yield _finding(part, value, context, is_mendable=is_mendable)
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -177,15 +177,8 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _finding(
-    node: cst.BaseExpression,
-    value: Module | Object,
-    context: Context,
-    *,
-    is_list: bool,
-    is_mendable: bool,
-    is_entry: bool,
-) -> Finding:
+def _finding(part: saving.Part, value: Module | Object, context: Context, *, is_mendable: bool) -> Finding:
+    node, is_list = part.listed or part.place, part.listed is not None
     path = dotted_path(node)
     kind = "list" if is_list else "module" if isinstance(value, Module) else value.kind
     before = "what is in " if is_list else ""
@@ -206,6 +199,6 @@ def _finding(
     fix = NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE)
     # What reads the file gets keys and tensors from then on.
     method = "set_state_dict" if value.framework == "paddle" else "load_state_dict"
-    read = "..." if is_entry else f"{value.framework or 'torch'}.load(...)"
+    read = "..." if part.keys else f"{value.framework or 'torch'}.load(...)"
     help_ = f"save `{path or kind}{trailer}`, and load it by `{path or kind}{inner}.{method}({read})`"
     return Finding(node, message, help_, fix=(lambda: fix) if is_mendable else None)

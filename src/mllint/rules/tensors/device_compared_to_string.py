@@ -40,7 +40,8 @@ too.
 
 Safe where the string names a kind of device: `.type` is what was meant (in Paddle `.is_cpu_place()` and the like; two
 places do not equal each other before 3.1). Unsafe for a string with an index, `"cuda:0"`, and for one that is not
-literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`. Unsafe for
+literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`. So no
+fix is offered for a string beside `torch.device("cuda")`: the help says `torch.device(name).type == "cuda"`. Unsafe for
 the test of `a if ... else b` as well: one of the two values has never been used, and may not suit.
 
 ## References

@@ -7,7 +7,8 @@ or once before a loop in which they step again.
 
 A scheduler sets the first learning rate when it is made. Its first `step()` already goes on to the second one. Called
 at the beginning of the round, it takes away the first value of the schedule, and the whole schedule is one round early.
-PyTorch warns once; Paddle says nothing.
+PyTorch warns once; Paddle says nothing. The place for a step of every round is behind the loop in which the optimizer
+steps, not in it: there the schedule would run through in a few batches.
 
 ## Example
 

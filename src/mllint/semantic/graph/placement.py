@@ -163,7 +163,8 @@ def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.B
     # So are two functions that give something new, one below the other.
     reading = (item for item in rest if not _is_only_named(item) and not _is_only_computed(model, item))
     if _reads_file(model, statement):
-        if model.tree.parent(model.tree.parent(statement)) is not body:
+        line = model.tree.parent(statement)
+        if line is None or model.tree.parent(line) is not body:
             return False  # what else happens there may be what the file was to be read for
         reading = (item for item in reading if not _is_only_answer(item))
     return not any(name.value in about for item in reading for name in names_in(item))
