@@ -96,29 +96,18 @@ def _message(pair: Comparand) -> str:
 
 def _of_device(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:
     path = dotted_path(pair.operand) or context.text(pair.operand)
+    message = _message(pair)
     if all(string_literal(other) in _TYPES for other in pair.others):
-        return Finding(
-            node,
-            _message(pair),
-            f"compare `{path}.type` with it",
-            fix=None
-            if pair.is_identity
-            else lambda: NodeFix("compare the type", append_trailer(pair.operand, ".type"), _trust(node, context)),
-        )
-    made = _made_of(pair.operand, context)
-    other = context.text(pair.others[0])
-    if made in _TYPES and not pair.is_membership:
-        # A device of a number is another one than that without: `cuda:0` and `cuda`.
+        fix = NodeFix("compare the type", append_trailer(pair.operand, ".type"), _trust(node, context))
+        return Finding(node, message, f"compare `{path}.type` with it", None if pair.is_identity else lambda: fix)
+    made, other = _made_of(pair.operand, context), context.text(pair.others[0])
+    if made in _TYPES and not pair.is_membership:  # `cuda:0` equals no `cuda`
         sign = "!=" if pair.is_negated else "=="
-        return Finding(node, _message(pair), f'write `torch.device({other}).type {sign} "{made}"`')
-    return Finding(
-        node,
-        _message(pair),
-        f"compare with `torch.device(...)`, or `{path}.type` with the kind of device"
-        if made is None
-        else f"write `torch.device({other})` for the string",
-        fix=None if pair.is_identity or pair.is_membership else lambda: _device_fix(pair, context),
-    )
+        return Finding(node, message, f'write `torch.device({other}).type {sign} "{made}"`')
+    help_ = f"compare with `torch.device(...)`, or `{path}.type` with the kind of device"
+    help_ = help_ if made is None else f"write `torch.device({other})` for the string"
+    is_other = pair.is_identity or pair.is_membership
+    return Finding(node, message, help_, None if is_other else lambda: _device_fix(pair, context))
 
 
 def _made_of(node: cst.BaseExpression, context: Context) -> str | None:
