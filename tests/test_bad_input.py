@@ -37,8 +37,6 @@ BAD: dict[str, tuple[bytes, int, str]] = {
     "merge_conflict_end": (b"import torch\n\nx = 2\n>>>>>>> dev\n", 4, "`>>>>>>>` is the marker of a merge"),
     "merge_conflict_middle": (b"import torch\n\nx = 2\n=======\n", 4, "`=======` is the marker of a merge"),
     "converter": (b"import torch\ntry:\n>>>>>>    x.cuda()\nfinally:\n    pass\n", 3, "`>>>>>>` is the mark of a"),
-    "notebook": (b"import torch\n!pip install torch\n", 2, "a row that begins with `!` is a command"),
-    "notebook_magic": (b"import torch\nif True:\n    %matplotlib inline\n", 3, "a row that begins with `%` is"),
     "shifted": (b"import torch\nx = 1 >>>>>>> 2\n", 2, "invalid syntax"),
     "json": (b'{"torch": [1, 2}\n', 1, "closing parenthesis '}' does not match"),
 }
@@ -379,7 +377,6 @@ def test_a_very_long_file() -> None:
     [
         ("<<<<<<< HEAD", "keep one of the two"),
         (">>>>>>    x", "convert the rows"),
-        ("!ls", "put `#`"),
         ("x = (", "mend"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Rows of a file that are no Python because something left them there: a merge, a converter of code, a notebook."""
+"""Rows of a file that are no Python because something left them there: a merge, or a converter of code."""
 
 from typing import NamedTuple
 
@@ -26,10 +26,5 @@ def leftover(text: str, row: int) -> Leftover | None:
         return Leftover(
             "`>>>>>>` is the mark of a converter before what it could not convert",
             f"convert the rows that begin with it by hand, and delete the marks{_BEHIND}",
-        )
-    if line.lstrip()[:1] in ("!", "%"):
-        return Leftover(
-            f"a row that begins with `{line.lstrip()[0]}` is a command of a notebook, and no Python",
-            f"put `#` before such rows, or check the notebook itself{_BEHIND}",
         )
     return None
