@@ -29,6 +29,15 @@ BAD: dict[str, tuple[bytes, int, str]] = {
     "nested_brackets": (b"import torch\nx = " + b"[" * 3000 + b"]" * 3000 + b"\n", 2, "more than 200 nested"),
     "long_sum": (b"import torch\nx = " + b" + ".join([b"a"] * 5000) + b"\n", 2, "an expression of more than"),
     "long_chain": (b"import torch\nx = a" + b".b()" * 5000 + b"\n", 2, "an expression of more than"),
+    "merge_conflict": (
+        b"import torch\n<<<<<<< HEAD\nx = 1\n=======\nx = 2\n>>>>>>> dev\n",
+        2,
+        "`<<<<<<<` is the marker",
+    ),
+    "merge_conflict_end": (b"import torch\n\nx = 2\n>>>>>>> dev\n", 4, "`>>>>>>>` is the marker of a merge"),
+    "merge_conflict_middle": (b"import torch\n\nx = 2\n=======\n", 4, "`=======` is the marker of a merge"),
+    "converter": (b"import torch\ntry:\n>>>>>>    x.cuda()\nfinally:\n    pass\n", 3, "`>>>>>>` is the mark of a"),
+    "shifted": (b"import torch\nx = 1 >>>>>>> 2\n", 2, "invalid syntax"),
     "json": (b'{"torch": [1, 2}\n', 1, "closing parenthesis '}' does not match"),
 }
 FINE: dict[str, bytes] = {
@@ -334,3 +343,19 @@ def test_a_very_long_file() -> None:
     code, found = findings("long.py")
     assert code == 1
     assert [row for _, _, row, _ in found] == [4, 100_005]
+
+
+@pytest.mark.parametrize(
+    ("row", "begin"),
+    [
+        ("<<<<<<< HEAD", "keep one of the two"),
+        (">>>>>>    x", "convert the rows"),
+        ("x = (", "mend"),
+    ],
+)
+def test_the_help_says_what_to_do_with_rows_that_are_no_python(row: str, begin: str) -> None:
+    Path("bad.py").write_text(f"import torch\n{row}\n")
+    result = CliRunner().invoke(cli, ["bad.py", "--output-format", "json"])
+    ((entry),) = json.loads(result.stdout)
+    assert entry["help"].startswith(begin)
+    assert entry["help"].endswith("nothing else in this file was checked")

@@ -20,6 +20,7 @@ from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.former import FormerPython, readable_tree
 from mllint.syntax.gate import may_hold_suppressions, names_framework
+from mllint.syntax.leftovers import leftover
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
 from mllint.syntax.source import DecodingError, Source, syntax_tree
@@ -117,7 +118,9 @@ def _lint(
     try:
         model = Model(Tree(parse(source)), source, project)
     except ParseError as error:
-        return _unreadable(path, str(error), Location(error.row, error.column))
+        left = leftover(source.text, error.row)
+        message, help_text = (str(error), None) if left is None else left
+        return _unreadable(path, message, Location(error.row, error.column), help_text)
     try:
         return _analyse(source, model, rules, suppressions, targets)
     except RoundTripError:
@@ -353,8 +356,8 @@ def _failed(path: str, message: str) -> Result:
     return Result(path, Status.INTERNAL_ERROR, (_own("ML000", "internal-error", message, path, Location(1, 1)),))
 
 
-def _unreadable(path: str, message: str, location: Location) -> Result:
-    diagnostic = _own("ML001", "syntax-error", " ".join(message.split()), path, location)
+def _unreadable(path: str, message: str, location: Location, help_text: str | None = None) -> Result:
+    diagnostic = _own("ML001", "syntax-error", " ".join(message.split()), path, location, help_text)
     return Result(path, Status.SYNTAX_ERROR, (diagnostic,))
 
 

@@ -11,8 +11,10 @@ buffers of a module to which a forward pass or a training step adds something wi
 ## Why is this bad?
 
 A loss knows how it was computed. As long as somebody holds it, its graph stays in memory. After `loss.backward()` the
-saved activations are gone and little is left: the nodes of the graph, one more set in every iteration. Where no
-`backward()` is called, in a validation loop, every activation of every batch stays until the epoch ends.
+saved activations are gone and little is left: the nodes of the graph, one more set in every iteration; of what does not
+go into that loss itself (`score` of `output = network(x)`, `score = output.exp().mean()`) also what its own steps
+saved. Where no `backward()` is called, in a validation loop, every activation of every batch stays until the epoch
+ends: there the message says "the whole graph".
 
 ## Example
 
@@ -63,9 +65,10 @@ longer than they do. Totals that the loop sets back with the gradients, where th
 (where `zero_grad()` stands under the same `if`, or with `accelerator.sync_gradients`), and what a loop of a handful of
 rounds adds: `for images in (real, fake)`, `range(rounds)` where the calls in the file give five. What begins anew with
 each batch and gets no more than spent losses of that: one of each model in `for net, optimizer in zip(nets,
-optimizers)`. What a test has told to be no tensor, or the number zero. Buffers of a module without weights, which may
-be given data alone, and those that may be a state that is learned through: another method begins them anew, or
-`forward` goes on with them; but not those that are brought up to date under `if self.training`.
+optimizers)`. A list of a function that nobody reads, in a loop neither over a data loader nor with a `backward()`: it
+is gone when the function returns. What a test has told to be no tensor, or the number zero. Buffers of a module without
+weights, which may be given data alone, and those that may be a state that is learned through: another method begins
+them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`.
 
 Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `backward()` stands in it, or behind it
 under the same test, but for what another branch of that test holds.
@@ -205,7 +208,9 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     value = context.value(accumulator.added)
     is_spent = accumulator.is_done_with or accumulator.hangs_on_spent
     is_whole = accumulator.spent_last is not None and retaining(accumulator.spent_last)
-    kept = "graph nodes" if is_spent and not is_whole else "whole graph"
+    # In a loop that calls `backward()` on something else, that may have freed a part of it.
+    other = "graph" if accumulator.trains and not is_whole else "whole graph"
+    kept = "graph nodes" if is_spent and not is_whole else other
     turns = "many iterations" if is_set_back(accumulator) else "every iteration"
     message = f"`{accumulator.key}` keeps the {kept} of {turns if accumulator.is_in_loop else 'every call'} alive"
     is_one_number = isinstance(value, Tensor) and bool(value.scalar or value.one_element)

@@ -41,7 +41,9 @@ the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the metho
 
 ## Fix safety
 
-Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it must not be in place instead.
+Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it must not be in place instead. No fix is
+offered where the function gives the tensor to NumPy below, which raises as long as it needs a gradient: there a copy,
+`x.detach().clone()`, is what mends both.
 
 ## References
 
@@ -50,6 +52,7 @@ Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 import libcst as cst
 
@@ -60,6 +63,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.graph.data_sources import is_setting
 from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, viewed
 from mllint.semantic.graph.placement import wants_no_result
+from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 from mllint.semantic.values import Number, Tensor
 from mllint.syntax.shape import dotted_path, subscript_index
@@ -112,12 +116,31 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     framework = value.framework if isinstance(value, Tensor) else context.model.framework or "torch"
     if framework == "paddle" and (change.how == "-=" or change.how in _UNCHECKED or leaf is not change.target):
         return
-    message = f"`{context.text(leaf)}` is a leaf that needs a gradient: changing it in place raises"
+    name = context.text(leaf)
+    message = f"`{name}` is a leaf that needs a gradient: changing it in place raises"
+    message = message if len(message) <= 88 else "a leaf that needs a gradient is changed in place: this raises"
+    if framework == "torch" and _goes_to_numpy(leaf, statement, context):
+        yield Finding(statement, message, f"begin with `{name} = {name}.detach().clone()`: NumPy takes no other tensor")
+        return
     yield Finding(
         statement,
-        message if len(message) <= 88 else "a leaf that needs a gradient is changed in place: this raises",
+        message,
         f"put it under `with {framework}.no_grad():`",
         fix=lambda: _under_no_grad(statement, framework, context),
+    )
+
+
+def _goes_to_numpy(leaf: cst.BaseExpression, statement: cst.BaseSmallStatement, context: Context) -> bool:
+    """Whether the function hands a changed name on to NumPy: that raises as well, whatever the change is put under."""
+    scope = context.model.scope_of(statement)
+    named = context.model.names_in(leaf.value, scope) if isinstance(leaf, cst.Name) else ()
+    return any(
+        isinstance(around, cst.Call) and (context.qualified_name(around.func) or "").startswith("numpy.")
+        for name in named
+        if is_above(scope, statement, name)
+        for around in takewhile(
+            lambda item: not isinstance(item, cst.BaseSmallStatement), context.model.tree.ancestors(name)
+        )
     )
 
 

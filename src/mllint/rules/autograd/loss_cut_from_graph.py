@@ -48,7 +48,8 @@ loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged
 that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
 First terms of a total without a graph, `total = first.detach()`, to which others are added.
 A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`; one that cuts
-what it is given only in part: the rest may be what learns.
+what it is given only in part: the rest may be what learns. One that takes whole numbers of all that it is given first,
+`scores.argmax(1)`, and copies what comes of them: there was nothing left to cut (ML211).
 
 Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
 

@@ -62,6 +62,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.rebinding import Form, Rebound, may_rebind, rebound
+from mllint.syntax.shape import argument, constant, dotted_path
 
 rule = Rule(
     code="ML207",
@@ -72,6 +73,9 @@ rule = Rule(
 )
 
 
+_SIGNS = {"Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/"}
+_METHODS = {"+": "add_", "*": "mul_", "/": "div_"}
+_LONGEST = 30
 _WORDS = ("grad", "parameters", "named_parameters", "Parameter", "create_parameter", "state_dict")
 
 
@@ -97,6 +101,16 @@ def _wording(statement: cst.Assign | cst.AugAssign, found: Rebound, context: Con
 
 def _advice(statement: cst.Assign | cst.AugAssign, found: Rebound) -> str:
     name = found.path
+    flag = _flag(statement)
+    if flag is not None:
+        return f"write `{name}.{flag}`"
+    changed = _changed(statement, name)
+    if changed is not None and found.form is Form.LOST:
+        operator, operand = changed
+        if found.framework == "paddle":
+            return f"write `{name}.set_value({name} {operator} {operand})`"
+        if operator in _METHODS:
+            return f"write `{name}.{_METHODS[operator]}({operand})` under `torch.no_grad()`"
     if found.framework == "paddle":
         return f"write `{name}.set_value(...)`, or `{name}.subtract_(...)` under `paddle.no_grad()`"
     is_difference = isinstance(statement.value, cst.BinaryOperation) and isinstance(
@@ -104,3 +118,26 @@ def _advice(statement: cst.Assign | cst.AugAssign, found: Rebound) -> str:
     )
     change = f"{name} -= ..." if is_difference else f"{name}.copy_(...)"
     return f"write `{change}` under `torch.no_grad()`"
+
+
+def _flag(statement: cst.Assign | cst.AugAssign) -> str | None:
+    """The flag that a tensor is made anew for: ``p = paddle.to_tensor(p, stop_gradient=True)``."""
+    call = statement.value
+    given = argument(call, None, "stop_gradient") if isinstance(call, cst.Call) and len(call.args) == 2 else None
+    known = None if given is None else constant(given.value)
+    return f"stop_gradient = {known}" if isinstance(known, bool) else None
+
+
+def _changed(statement: cst.Assign | cst.AugAssign, name: str) -> tuple[str, str] | None:
+    """The operator and the operand of ``p *= d`` and of ``p = p * d``, where that is short."""
+    value = statement.value
+    sign: cst.BaseAugOp | cst.BaseBinaryOp
+    if isinstance(statement, cst.AugAssign):
+        sign, operand = statement.operator, value
+    elif isinstance(value, cst.BinaryOperation) and dotted_path(value.left) == name:
+        sign, operand = value.operator, value.right
+    else:
+        return None
+    operator = _SIGNS.get(type(sign).__name__.removesuffix("Assign"))
+    text = dotted_path(operand)
+    return None if operator is None or text is None or len(text) > _LONGEST else (operator, text)

@@ -44,7 +44,8 @@ builds them so. What is not surely a module.
 
 ## Fix safety
 
-Unsafe: `.state_dict()` is added. The code that reads the file has to make the module and load the state into it. No fix
+Unsafe: `.state_dict()` is added. The code that reads the file must change with it: it has to make the module and load
+the state into it, `model.load_state_dict(torch.load(path))`. Files that were written before stay what they are. No fix
 is offered where the same file reads a module back under that name, nor for one of several things that a function of the
 project saves, nor where a list of modules is saved that the code uses otherwise, too.
 
@@ -120,8 +121,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             seen.update(id(item.place) for item in found if is_list and item.listed is part.listed)
             is_back = is_read_back(context.model, as_itself(part.place))
             is_mendable = saving.saves_one(context.model, call) and not is_back
-            place = part.listed or part.place
-            yield _finding(place, value, context, is_list=is_list, is_mendable=is_mendable)
+            yield _finding(part, value, context, is_mendable=is_mendable)
 
 
 def _or_loaded(node: cst.BaseExpression, context: Context) -> Module | None:
@@ -177,9 +177,8 @@ def _is_copied(node: cst.BaseExpression, context: Context) -> bool:
     return False
 
 
-def _finding(
-    node: cst.BaseExpression, value: Module | Object, context: Context, *, is_list: bool, is_mendable: bool
-) -> Finding:
+def _finding(part: saving.Part, value: Module | Object, context: Context, *, is_mendable: bool) -> Finding:
+    node, is_list = part.listed or part.place, part.listed is not None
     path = dotted_path(node)
     kind = "list" if is_list else "module" if isinstance(value, Module) else value.kind
     before = "what is in " if is_list else ""
@@ -191,9 +190,15 @@ def _finding(
     if value.framework == "paddle":
         message = f"{subject} is saved whole: `paddle.save` raises a `ValueError`"
     if is_list:
-        return Finding(node, message, "save the `state_dict()` of each instead")
+        return Finding(
+            node, message, "save the `state_dict()` of each, and load that into each with `load_state_dict()`"
+        )
     wrapper = lookup.wrapper(value.wrappers[0]) if isinstance(value, Module) and value.wrappers else None
     inner = f".{wrapper.attribute}" if wrapper is not None and wrapper.prefix and wrapper.attribute else ""
     trailer = f"{inner}.state_dict()"
     fix = NodeFix("save the state", append_trailer(node, trailer), Applicability.UNSAFE)
-    return Finding(node, message, f"save `{path or kind}{trailer}`", fix=(lambda: fix) if is_mendable else None)
+    # What reads the file gets keys and tensors from then on.
+    method = "set_state_dict" if value.framework == "paddle" else "load_state_dict"
+    read = "..." if part.keys else f"{value.framework or 'torch'}.load(...)"
+    help_ = f"save `{path or kind}{trailer}`, and load it by `{path or kind}{inner}.{method}({read})`"
+    return Finding(node, message, help_, fix=(lambda: fix) if is_mendable else None)

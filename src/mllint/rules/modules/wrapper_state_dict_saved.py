@@ -111,6 +111,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     wrapper = save.wrappers[0].rpartition(".")[2]
     inside = "".join(f".{attribute}" for attribute in _attributes(save))
     receiver = context.text(save.receiver)
+    name = receiver if len(receiver) < 30 and "\n" not in receiver else "model"
     if save.is_certain:
         yield Finding(
             call,
@@ -122,7 +123,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield Finding(
             call,
             f"the saved keys begin with `{save.prefix}` if the module is in `{wrapper}`",
-            f'save the state dict of the module inside: `getattr(model, "{inside[1:]}", model).state_dict()`',
+            f'save the state dict of the module inside: `getattr({name}, "{inside[1:]}", {name}).state_dict()`',
         )
 
 

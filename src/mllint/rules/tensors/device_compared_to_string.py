@@ -40,7 +40,8 @@ too.
 
 Safe where the string names a kind of device: `.type` is what was meant (in Paddle `.is_cpu_place()` and the like; two
 places do not equal each other before 3.1). Unsafe for a string with an index, `"cuda:0"`, and for one that is not
-literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`. Unsafe for
+literal: it becomes `torch.device(...)`, and `torch.device("cuda")` does not equal `torch.device("cuda:0")`. So no
+fix is offered for a string beside `torch.device("cuda")`: the help says `torch.device(name).type == "cuda"`. Unsafe for
 the test of `a if ... else b` as well: one of the two values has never been used, and may not suit.
 
 ## References
@@ -94,22 +95,25 @@ def _message(pair: Comparand) -> str:
 
 
 def _of_device(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:
-    path = dotted_path(pair.operand) or ""
+    path = dotted_path(pair.operand) or context.text(pair.operand)
+    message = _message(pair)
     if all(string_literal(other) in _TYPES for other in pair.others):
-        return Finding(
-            node,
-            _message(pair),
-            f"compare `{path}.type` with it",
-            fix=None
-            if pair.is_identity
-            else lambda: NodeFix("compare the type", append_trailer(pair.operand, ".type"), _trust(node, context)),
-        )
-    return Finding(
-        node,
-        _message(pair),
-        f"compare with `torch.device(...)`, or `{path}.type` with the kind of device",
-        fix=None if pair.is_identity or pair.is_membership else lambda: _device_fix(pair, context),
-    )
+        fix = NodeFix("compare the type", append_trailer(pair.operand, ".type"), _trust(node, context))
+        return Finding(node, message, f"compare `{path}.type` with it", None if pair.is_identity else lambda: fix)
+    made, other = _made_of(pair.operand, context), context.text(pair.others[0])
+    if made in _TYPES and not pair.is_membership:  # `cuda:0` equals no `cuda`
+        sign = "!=" if pair.is_negated else "=="
+        return Finding(node, message, f'write `torch.device({other}).type {sign} "{made}"`')
+    help_ = f"compare with `torch.device(...)`, or `{path}.type` with the kind of device"
+    help_ = help_ if made is None else f"write `torch.device({other})` for the string"
+    is_other = pair.is_identity or pair.is_membership
+    return Finding(node, message, help_, None if is_other else lambda: _device_fix(pair, context))
+
+
+def _made_of(node: cst.BaseExpression, context: Context) -> str | None:
+    """The text of which an expression makes a device right there: ``torch.device("cuda")``."""
+    is_made = isinstance(node, cst.Call) and len(node.args) == 1 and context.library_name(node.func) == "torch.device"
+    return string_literal(node.args[0].value) if is_made and isinstance(node, cst.Call) else None
 
 
 def _of_place(node: cst.Comparison, pair: Comparand, context: Context) -> Finding:

@@ -42,15 +42,18 @@ class Model(nn.Module):
 ## What it leaves alone
 
 `super().forward(x)`, `Base.forward(self, x)` and `self.forward(x)`; a module on which nobody can have put a hook, since
-it is made for this one call (`nn.CosineSimilarity().forward(x, y)`) or nothing else is done with it where it is made
-(`criterion = nn.MSELoss()`, `loss = criterion.forward(x, y)`), or it is a loss of the library, or a module without
-weights outside of any network; modules made by `torch.jit` or read by Paddle's `jit.load`; classes with a `__call__` of
-their own, or with a base that is not known; tests, which may be about the method itself; the `forward` of an object
-that is no module, or of a module that stands in for another one, which hands on method by method; the module inside a
-wrapper, whose `forward` is called to get around the wrapper; and files that replace the `forward` of a module of the
-same class, or of one that is not known, where the old one is called on purpose. What is only known to be some module,
-by the way it is used, is left alone too, unless those who call the function give a known one: an object with `eval()`
-and `forward()` need not be callable.
+it is made for this one call (`Net().forward(x)`) or nothing else is done with it where it is made (`net = Net()`,
+`y = net.forward(x)`); a module without weights, such as a loss, a distance, an activation or a pool, of the library or
+of the project, unless the file puts a hook on it, on another one of its class, or on modules of which it cannot be told
+what they are, or a wrapper holds it (a class of the project has no weights if all that it sets on `self` has none; what
+a function out of sight gives may be no module if nothing calls it or goes through it); a check by hand, where all that
+comes of the call, outside of any loop, is printed or asserted; modules made by `torch.jit` or read by Paddle's
+`jit.load`; classes with a `__call__` of their own, or with a base that is not known; tests, which may be about the
+method itself; the `forward` of an object that is no module, or of a module that stands in for another one, which hands
+on method by method; the module inside a wrapper, whose `forward` is called to get around the wrapper; and files that
+replace the `forward` of a module of the same class, or of one that is not known, where the old one is called on
+purpose. What is only known to be some module, by the way it is used, is left alone too, unless those who call the
+function give a known one: an object with `eval()` and `forward()` need not be callable.
 
 ## Fix safety
 
@@ -75,7 +78,7 @@ from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.modules.replaced_forward import is_wrapper, replaces_forward
 from mllint.semantic.modules.stand_ins import is_handed_on
-from mllint.semantic.modules.unhooked import is_unhooked
+from mllint.semantic.modules.unhooked import is_only_shown, is_unhooked
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module, Value
@@ -110,7 +113,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
-    if replaces_forward(context.model, value) or is_test_code(context.model) or is_in_a_test(context.model, call):
+    if (
+        is_only_shown(context.model, call)
+        or replaces_forward(context.model, value)
+        or is_test_code(context.model)
+        or is_in_a_test(context.model, call)
+    ):
         return
     written = dotted_path(receiver)
     is_short = written is not None and len(written) <= _LONGEST_NAME

@@ -7,7 +7,8 @@ or once before a loop in which they step again.
 
 A scheduler sets the first learning rate when it is made. Its first `step()` already goes on to the second one. Called
 at the beginning of the round, it takes away the first value of the schedule, and the whole schedule is one round early.
-PyTorch warns once; Paddle says nothing.
+PyTorch warns once; Paddle says nothing. The place for a step of every round is behind the loop in which the optimizer
+steps, not in it: there the schedule would run through in a few batches.
 
 ## Example
 
@@ -71,7 +72,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.hints import is_for_one_version
-from mllint.semantic.training.schedules import steps_before_optimizer
+from mllint.semantic.training.schedules import is_left_of_batches, steps_before_optimizer
 from mllint.syntax.shape import last_word
 
 rule = Rule(
@@ -92,10 +93,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the step of the scheduler."""
     if context.torch_version is not None and context.torch_version < _ORDER_SINCE:
         return
-    if call.args or steps_before_optimizer(context.model, call) is None:
+    if call.args or steps_before_optimizer(context.model, call) is None or is_for_one_version(context.model, call):
         return
-    if not is_for_one_version(context.model, call):
-        yield Finding(call, fix=lambda: _fix(call, context))
+    help_ = f"call `{context.text(call)}` behind the loop in which the optimizer steps"
+    yield Finding(
+        call, help=help_ if is_left_of_batches(context.model, call) else None, fix=lambda: _fix(call, context)
+    )
 
 
 def _fix(call: cst.Call, context: Context) -> NodeFix | None:

@@ -47,7 +47,8 @@ for _ in range(100):
 The `zero_grad()` of another optimizer or of another module, as GAN trainings have it; gradients that are computed
 again, or written by hand, before the step; steps that on some path find gradients; steps of another optimizer that may
 compute them, from losses or a closure; everything that comes after a call which cannot be looked into, or, where no
-`backward()` is seen, that is given what the network puts out.
+`backward()` is seen, that is given what the network puts out; and, there, networks of a class that is neither of the
+project nor of a framework, which may compute gradients by themselves.
 
 ## Fix safety
 

@@ -24,7 +24,7 @@ from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.mentions import attributes, mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, reads, uses
+from mllint.semantic.names.uses import bound_by, is_unpacked_into, reads, uses
 from mllint.semantic.values import Elements, Function, Mapping, Module, Number, Repeated, Tensor, Text
 from mllint.syntax.shape import before_methods, detaches, dotted_path
 from mllint.syntax.walk import subtree
@@ -90,7 +90,8 @@ class Accumulator:
             parent = self.model.tree.parent(node)
             if isinstance(parent, cst.Arg) and parent.keyword is node:
                 continue
-            if isinstance(parent, cst.AssignTarget) or self.model.tree.is_below(node, self.node):
+            is_bound = isinstance(parent, cst.AssignTarget) or is_unpacked_into(self.model, node)
+            if is_bound or self.model.tree.is_below(node, self.node):
                 continue
             found.append(_Use(node, parent))
         return tuple(found)

@@ -1,5 +1,6 @@
 """Losses of the project's own classes through which no gradient gets, whoever uses the class."""
 
+import itertools
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,11 +11,15 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module
+from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import FunctionInfo
 
 _TAKING_OFF = frozenset({"item", "tolist", "numpy", "detach"})
+_CHOOSING = frozenset({"argmax", "argmin", "argsort"})
+_ASKED = frozenset({"size", "shape", "device", "dtype", "dim", "ndim"})
 _COPYING = frozenset({
     "torch.tensor", "torch.from_numpy", "torch.FloatTensor", "torch.Tensor", "torch.cuda.FloatTensor",
     "paddle.to_tensor",
@@ -59,6 +64,23 @@ def _is_given_to_constructor(binding: Binding) -> bool:
     return bool(behind) and all(item.kind is BindingKind.PARAMETER for item in behind)
 
 
+def _chosen_first(model: "Model", info: "FunctionInfo") -> cst.Call | None:
+    """What makes whole numbers of all that a loss reads of the output that it is given first: there the graph ends.
+
+    What copies the result later on takes nothing away.
+    """
+    output = next((item.name.value for item in info.node.params.params if item.name.value != info.self_name), None)
+    found: cst.Call | None = None
+    for name in () if output is None else model.names_within(output, info.scope):
+        around = list(itertools.takewhile(lambda item: not isinstance(item, cst.BaseSuite), model.tree.ancestors(name)))
+        choosing = [item for item in around if isinstance(item, cst.Call) and last_word(item.func) in _CHOOSING]
+        found = found or next(iter(choosing), None)
+        is_asked = isinstance(around[0], cst.Attribute) and around[0].attr.value in _ASKED
+        if not (choosing or is_asked or isinstance(around[0], cst.Param)):
+            return None
+    return found
+
+
 def dead_forward(model: "Model", node: cst.ClassDef) -> DeadLoss | None:
     """What lets no gradient through in the ``forward`` of a class that is called a loss, on any of its ways."""
     if not node.name.value.lower().endswith("loss") or model.framework is None:
@@ -76,4 +98,7 @@ def dead_forward(model: "Model", node: cst.ClassDef) -> DeadLoss | None:
     if not origins or None in origins:
         return None
     cuts = tuple(dict.fromkeys(cut for origin in origins if origin is not None for cut in origin.cuts))
+    chosen = _chosen_first(model, info) if cuts and cuts[0].name in TAKEN_OFF else None
+    if chosen is not None:
+        cuts = (Cut(chosen, last_word(chosen.func) or "argmax", False),)
     return DeadLoss(cuts[0].node, Origin(cuts), model.framework) if cuts else None

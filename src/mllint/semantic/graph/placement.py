@@ -29,7 +29,7 @@ from mllint.semantic.values import (
     Tensor,
     Text,
 )
-from mllint.syntax.shape import dotted_path, fingerprint, last_word
+from mllint.syntax.shape import constant, dotted_path, fingerprint, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 # Words in the names of context managers in which an error, a warning or a measurement is the point.
 _ERROR_WORDS = ("raises", "warns", "assert", "suppress")
 _MEASURING_WORDS = ("profile", "timer", "timeit", "benchmark", "stopwatch")
+_TELLING = frozenset({"print", "info", "debug", "warning", "echo"})
+"""By these a program says how it is getting on."""
 _CLOCKS = ("time.", "timeit.")
 _BASES = (("torch", "torch.nn.Module"), ("paddle", "paddle.nn.Layer"))
 # Where notebooks that were exported as scripts begin a new cell: the last expression of a cell is shown.
@@ -154,11 +156,16 @@ def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.B
     rest = _behind(model, statement, body)
     if rest is None:
         return False
+    if _reads_file(model, statement) and all(map(_only_tells, rest)):
+        return True
     about = {name.value for name in names_in(statement) if not isinstance(model.value(name), Symbol)}
     # `thing.eval` and below it `thing.train`: both are tried.
     # So are two functions that give something new, one below the other.
     reading = (item for item in rest if not _is_only_named(item) and not _is_only_computed(model, item))
     if _reads_file(model, statement):
+        line = model.tree.parent(statement)
+        if line is None or model.tree.parent(line) is not body:
+            return False  # what else happens there may be what the file was to be read for
         reading = (item for item in reading if not _is_only_answer(item))
     return not any(name.value in about for item in reading for name in names_in(item))
 
@@ -174,8 +181,25 @@ def _is_only_answer(line: cst.CSTNode) -> bool:
     return isinstance(only, cst.Return) and isinstance(only.value, (cst.Name, cst.Attribute, cst.Subscript, cst.Tuple))
 
 
+def _only_tells(line: cst.CSTNode) -> bool:
+    """Whether a line says that all went well, and does nothing: it is printed, noted in a flag, given back."""
+    parts = line.body if isinstance(line, cst.SimpleStatementLine) else ()
+    return bool(parts) and all(map(_tells, parts))
+
+
+def _tells(part: cst.CSTNode) -> bool:
+    match part:
+        case cst.Expr(value=cst.Call() as call):
+            return last_word(call.func) in _TELLING
+        case cst.Assign() | cst.Return():
+            return part.value is None or constant(part.value) is not ...
+    return isinstance(part, (cst.Pass, cst.Break, cst.Continue))
+
+
 def _behind(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> list[cst.CSTNode] | None:
-    """The lines of a ``try`` body behind one of its statements, in a test also behind the ``if`` around that."""
+    """The lines of a ``try`` body behind one of its statements, in a test, or of what reads a file, also behind
+    the ``if`` or the ``with`` around that.
+    """
     found: list[cst.CSTNode] = []
     child: cst.CSTNode = statement
     for ancestor in model.tree.ancestors(statement):
@@ -186,7 +210,7 @@ def _behind(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSui
             found += ancestor.body[position + 1 :]
             if ancestor is body:
                 return found
-            if not is_in_a_test(model, statement):
+            if not is_in_a_test(model, statement) and not _reads_file(model, statement):
                 return None
         child = ancestor
     return None

@@ -1,25 +1,62 @@
 """Modules on which nobody can have put a hook, or has a reason to."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.graph.looked_at import binds_names_only
 from mllint.semantic.modules.module_keys import module_keys
-from mllint.semantic.names.definitions import class_around
-from mllint.semantic.names.uses import uses
+from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.uses import uses, uses_of_bound
 from mllint.semantic.values import Module
+from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 # With a module of which nothing else is asked nobody trains, and nobody has got hold of it.
 _ONLY_RUN = frozenset({"forward", "to", "cuda", "cpu", "half", "float", "double", "eval", "train"})
+_MAX_NAMES = 4
+"""Through how many names a result is followed."""
+_HOOKS = (
+    "register_forward_hook", "register_forward_pre_hook", "register_forward_post_hook", "register_backward_hook",
+    "register_full_backward_hook",
+)  # fmt: skip
 
 
 def is_unhooked(model: "Model", node: cst.BaseExpression, module: Module) -> bool:
-    """Whether the module that an expression stands for is made for one call, is only run, or is a loss."""
-    return module.call is node or _is_only_run(model, node, module) or _is_loss(model, node, module)
+    """Whether the module that an expression stands for is made for one call, is only run, or has no weights."""
+    if module.call is node or _is_only_run(model, node, module):
+        return True
+    return _is_without_weights(model, node, module) and not _may_be_hooked(model, module)
+
+
+def is_only_shown(model: "Model", call: cst.Call) -> bool:
+    """Whether all that comes of what a call gives, outside of any loop, is printed or asserted: a check by hand."""
+    for ancestor in model.tree.ancestors(call):
+        if isinstance(ancestor, (cst.For, cst.While, cst.BaseComp)):
+            return False
+        if isinstance(ancestor, cst.FunctionDef):
+            break
+    return _is_shown(model, call, _MAX_NAMES)
+
+
+def _is_shown(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    for ancestor in model.tree.ancestors(node):
+        match ancestor:
+            case cst.Assert():
+                return True
+            case cst.Call() if last_word(ancestor.func) == "print":
+                return True
+            case cst.Assign():
+                read = list(uses_of_bound(model, ancestor)) if steps and binds_names_only(ancestor) else []
+                return bool(read) and all(_is_shown(model, use, steps - 1) for use in read)
+            case cst.BaseSmallStatement() | cst.BaseCompoundStatement():
+                return False
+    return False
 
 
 def _is_only_run(model: "Model", node: cst.BaseExpression, module: Module) -> bool:
@@ -39,13 +76,48 @@ def _is_only_run(model: "Model", node: cst.BaseExpression, module: Module) -> bo
     return True
 
 
-def _is_loss(model: "Model", node: cst.BaseExpression, module: Module) -> bool:
-    """Whether a module is a loss of the library, or one of the project without weights that is no part of another."""
+def _is_without_weights(model: "Model", node: cst.BaseExpression, module: Module) -> bool:
+    """Whether a module is a loss, a distance, an activation: nothing in it is trained, nor in what it is made of."""
     if module.wrappers or module.others:
         return False
     if module.definition is None:
         known = None if module.name is None else lookup.class_(module.name)
-        return known is not None and known.kind == "loss"
-    holder = class_around(model, node)
-    is_part = holder is not None and (holder.framework is not None or holder.has_unknown_base)
-    return not is_part and module_keys(model, node, module).is_empty
+        return (known is not None and known.kind == "loss") or has_weights(model, node) is False
+    keys = module_keys(model, node, module)
+    if keys.certain or "" in keys.open:
+        return False
+    unknown = {key.partition(".")[0] for key in (*keys.optional, *keys.open)}
+    return not any(_may_be_run(place) for name in unknown for place in _places(module.definition, name))
+
+
+def _places(definition: "ClassInfo", attribute: str) -> Iterator["tuple[Model, cst.CSTNode]"]:
+    """Where the classes that a class consists of have an attribute of that name."""
+    for info in definition.lineage:
+        for name in info.model.names_within(attribute, info.model.scope(info.node)):
+            parent = info.model.tree.parent(name)
+            if isinstance(parent, cst.Attribute) and parent.attr is name:
+                yield info.model, parent
+
+
+def _may_be_run(place: "tuple[Model, cst.CSTNode]") -> bool:
+    """Whether an attribute is called there, or gone through, as a module is and a tensor is not."""
+    model, node = place
+    parent = model.tree.parent(node)
+    while isinstance(parent, cst.Subscript):
+        node, parent = parent, model.tree.parent(parent)
+    if isinstance(parent, cst.Attribute):
+        return parent.attr.value in ("forward", "parameters")
+    return isinstance(parent, (cst.For, cst.CompFor)) or (isinstance(parent, cst.Call) and parent.func is node)
+
+
+def _may_be_hooked(model: "Model", module: Module) -> bool:
+    """Whether the file puts a hook on a module, on one of its class, or on what is not known."""
+    for word in _HOOKS:
+        for name in model.names_by_word.get(word, ()):
+            attribute = model.tree.parent(name)
+            hooked = model.value(attribute.value) if isinstance(attribute, cst.Attribute) else None
+            if not isinstance(hooked, Module) or hooked.is_only_some:
+                return True
+            if (hooked.name, hooked.definition) == (module.name, module.definition):
+                return True
+    return False

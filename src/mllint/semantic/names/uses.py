@@ -18,11 +18,11 @@ def reads(model: "Model", key: str, within: Scope | None = None) -> Iterator[cst
     """The places of the file, or of a scope, that read a name or dotted path of this text, in document order."""
     names = None if within is None else model.names_within(key.rpartition(".")[2], within)
     for node in mentions(model, key, names):
-        if not _is_no_read(node, model.tree.parent(node)) and not _is_unpacked_into(model, node):
+        if not _is_no_read(node, model.tree.parent(node)) and not is_unpacked_into(model, node):
             yield node
 
 
-def _is_unpacked_into(model: "Model", node: cst.CSTNode) -> bool:
+def is_unpacked_into(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a name or path is bound as a part of ``for name, parameter in ...`` or ``a, b = ...``."""
     parent = model.tree.parent(node)
     if not isinstance(parent, cst.BaseElement):

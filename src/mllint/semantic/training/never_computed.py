@@ -13,6 +13,7 @@ from mllint.semantic.training.outputs import may_reach
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import covers, records_graph
 from mllint.semantic.training.zeroing import clears, computes_by_itself
+from mllint.semantic.values import Module
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -44,8 +45,17 @@ def _finds_none(occurrence: Occurrence) -> bool:
         and any(module is not None and covers(module, event.thing) for module in modules)
         and records_graph(event) is not False
     ]
+    if not all(map(_is_in_sight, passes)):
+        return False
     is_training = None not in modules and bool(passes) and any(clears(event, step) for event in inside)
     return is_training and not any(_may_compute(event, step, passes) for event in run.events)
+
+
+def _is_in_sight(forward: Event) -> bool:
+    """Whether what runs is of the project, of a framework, or said to be a module: others may compute by themselves."""
+    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
+    value = None if callee is None else forward.frame.value(callee)
+    return isinstance(value, Module) and "?" not in value.wrappers
 
 
 def _may_compute(event: Event, step: Event, passes: list[Event]) -> bool:

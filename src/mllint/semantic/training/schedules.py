@@ -158,6 +158,14 @@ def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None
     return found
 
 
+def is_left_of_batches(model: "Model", call: cst.Call) -> bool:
+    """Whether the optimizer steps in a loop inside the round in which a scheduler steps before it: for each batch."""
+    pairs = [(item.event, _update_behind(item)) for item in model.runs.each(call)]
+    return bool(pairs) and all(
+        step is not None and bool(event.loops) and len(step.loops) > len(event.loops) for event, step in pairs
+    )
+
+
 def _update_behind(occurrence: Occurrence) -> Event | None:
     run, schedule = occurrence.run, occurrence.event
     if schedule.kind is not Kind.SCHEDULE or schedule.thing is None or run.is_cut:
