@@ -3,7 +3,7 @@
 from mllint.semantic.events.steps import UPDATES, Event, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.training.runs import Run
-from mllint.semantic.training.training_modes import FRESH, SWITCHES, TRAIN, TRAINED, covers, is_one, modes_before
+from mllint.semantic.training.training_modes import FRESH, SWITCHES, TRAIN, TRAINED, is_one, modes_before
 
 _TRAINING = UPDATES | {Kind.BACKWARD, Kind.UPDATE}
 
@@ -11,7 +11,8 @@ _TRAINING = UPDATES | {Kind.BACKWARD, Kind.UPDATE}
 def is_put_back(run: Run, forward: Event) -> bool:
     """Whether a module is put back to training mode behind a forward pass, and its `eval()` before it is missing.
 
-    The switch comes last: what calls the module, or trains, behind it in the same function is what it may be for.
+    The switch comes last: what calls the module, or trains, behind it in the same function is what it may be for. Who
+    switches what holds the module, and that itself, need not mean it: ``self.train()`` behind a pass of one part.
     """
     module = forward.thing
     if module is None or run.is_cut:
@@ -25,7 +26,7 @@ def is_put_back(run: Run, forward: Event) -> bool:
     back = next((event for event in own[place + 1 :] if _switches(event, module)), None)
     if back is None or any(event.kind is not Kind.TRAIN for event in (*before, back)):
         return False
-    if not _is_reached_from(back, forward) or back.thing is None or not covers(back.thing, module):
+    if not _is_reached_from(back, forward) or back.thing is None or len(back.thing.path) != len(module.path):
         return False
     return not any(event.kind in _TRAINING or _calls(event, module) for event in _behind(run, back))
 
