@@ -130,6 +130,33 @@ def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
     assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
 
 
+COMMANDS = b"""import torch
+%matplotlib inline
+!pip install 'torch \\
+    --quiet
+def show():
+    !ls "
+    listed = !ls
+    %cd /content
+    return listed
+x = torch.zeros(3)
+x.cuda()
+"""
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_the_commands_of_a_notebook_that_was_saved_as_a_program_are_passed_over(newline: bytes) -> None:
+    text = COMMANDS.replace(b"\n", newline)
+    Path("notebook.py").write_bytes(text)
+    code, found = findings("notebook.py", "--fix", "--unsafe-fixes")
+    assert (code, [(rule, row) for _, rule, row, _ in found]) == (1, [("ML101", 11)])
+    assert Path("notebook.py").read_bytes() == text
+    Path("notebook.py").write_bytes(text + b"print x" + newline)
+    assert [(rule, row) for _, rule, row, _ in findings("notebook.py")[1]] == [("ML101", 11), ("ML001", 12)]
+    Path("notebook.py").write_bytes(text + b"x = (1" + newline + b"% y z)" + newline)
+    assert [(rule, row) for _, rule, row, _ in findings("notebook.py")[1]] == [("ML001", 12)]
+
+
 def test_what_needs_the_comments_of_a_file_for_a_former_python_is_left_out() -> None:
     Path("cells.py").write_text("import torch\n\nw = torch.zeros(3)\nprint w\n# %%\nw.exp()\n# %%\nw.cos()\n")
     assert [rule for _, rule, _, _ in findings("cells.py")[1]] == ["ML001"]

@@ -42,11 +42,22 @@ def trained(x):
         y.sigmoid()
 
     return y
+
+
+def caller(x):
+    return called(x)
+
+
+def called(x):
+    y = torch.zeros(3)
+    y.clamp(0, 1)
+    return called(y) if x else y
 """
-IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED = 11, 18, 25, 31
+IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED, IN_CALLED = 11, 18, 25, 31, 45
+REST = "from data import a\nfrom loss import b\nfrom tools import c\n"
 FILES = {
     "net.py": NET,
-    "train.py": "from net import Used, trained, used\nfrom data import a\nfrom loss import b\nfrom tools import c\n",
+    "train.py": f"from net import Used, trained, used\n{REST}",
     "data.py": "a = 1\n",
     "loss.py": "b = 1\n",
     "tools.py": "c = 1\n",
@@ -68,7 +79,7 @@ def test_what_nothing_names_is_left_out(tmp_path: Path) -> None:
 
 
 def test_alone_everything_counts_but_a_function_inside_that_nothing_calls(tmp_path: Path) -> None:
-    assert _found(tmp_path, {"net.py": NET}) == [IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED]
+    assert _found(tmp_path, {"net.py": NET}) == [IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED, IN_CALLED]
 
 
 @pytest.mark.parametrize(
@@ -89,3 +100,22 @@ def test_what_some_text_names_counts(tmp_path: Path, name: str, text: str) -> No
 def test_classes_count_where_they_are_looked_for(tmp_path: Path) -> None:
     found = _found(tmp_path, FILES | {"other.py": "import net\n\nnets = net.Used.__subclasses__()\n"})
     assert found == [IN_USED_CLASS, IN_LEFT_CLASS, IN_USED]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("train.py", f"from net import Used, trained, used, caller\n{REST}"),
+        ("train.py", f"from net import Used, trained, used, called\n{REST}"),
+        ("README.md", "Begin with `caller`.\n"),
+    ],
+)
+def test_what_a_function_in_use_calls_counts(tmp_path: Path, name: str, text: str) -> None:
+    assert _found(tmp_path, FILES | {name: text}) == [IN_USED_CLASS, IN_USED, IN_CALLED]
+
+
+@pytest.mark.parametrize("rest", ["", "    net.left(x)\n", "    return getattr(net, 'left')\n"])
+def test_a_file_with_a_function_of_that_name_means_its_own(tmp_path: Path, rest: str) -> None:
+    text = "import net\nfrom net import (\n    used,\n    trained,\n)\n\n\ndef left(x):\n    x\n" + rest
+    found = _found(tmp_path, FILES | {"more.py": "from train import a\n" + text + "\n\nleft(used)\n"})
+    assert (IN_LEFT in found) is bool(rest)

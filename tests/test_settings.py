@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mllint.configuration.files import Resolver, configuration
-from mllint.configuration.requirements import lower_bound, lower_bounds
+from mllint.configuration.requirements import Requirements, lower_bound, lower_bounds
 from mllint.configuration.settings import (
     DEFAULT_EXCLUDE,
     Configuration,
@@ -351,6 +351,15 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
             {"torch": "2.1", "paddle": "2.6"},
         ),
         ("environment.yml", "dependencies: {torch: [\n", {}),
+        (
+            "install.sh",
+            "conda create -y\nconda install -y pytorch==1.1.0 \\\n  cudatoolkit=10 -c pytorch\n",
+            {"torch": "1.1"},
+        ),
+        ("setup_env.sh", "pip3 install 'torch>=2.1' && python -c 'import torch==1.0'\n", {"torch": "2.1"}),
+        ("setup-gpu.sh", "# pip install torch==1.0\npip install paddlepaddle-gpu==2.4.2.post117\n", {"paddle": "2.4"}),
+        ("conda.sh", "conda install pytorch=1.7 torchvision\n", {"torch": "1.7"}),
+        ("train.sh", "pip install torch==1.7\n", {}),
     ],
 )
 def test_versions_that_a_project_asks_for(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
@@ -370,6 +379,18 @@ def test_other_lists_of_requirements_decide_where_the_usual_one_names_none(tmp_p
     assert lower_bounds(str(tmp_path)) == {"torch": "1.8"}
     write(tmp_path / "requirements.txt", "torch==2.1\n")
     assert lower_bounds(str(tmp_path)) == {"torch": "2.1"}
+
+
+def test_what_stands_nearest_to_a_file_decides(tmp_path: Path) -> None:
+    write(tmp_path / "requirements.txt", "torch==2.9\npaddlepaddle==3.0\n")
+    write(tmp_path / "old" / "requirements.txt", "torch==1.4\nnumpy\n")
+    write(tmp_path / "any" / "requirements.txt", "torch\n")
+    expected = {"train.py": "2.9", "old/train.py": "1.4", "old/models/net.py": "1.4", "new/train.py": "2.9"}
+    requirements, root = Requirements(), str(tmp_path.resolve())
+    for name, version in expected.items():
+        assert requirements.of(str(tmp_path / name), root) == {"torch": version, "paddle": "3.0"}
+    assert requirements.of(str(tmp_path / "any" / "train.py"), root) == {"paddle": "3.0"}
+    assert requirements.of(str(tmp_path / "old" / "train.py"), str(tmp_path / "new")) == {}
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])

@@ -255,8 +255,8 @@ def _lacks_whitespace(error: Exception) -> bool:
 def _of_former_python(
     source: Source, former: FormerPython, model: Model, rules: RuleSet, suppressions: Suppressions, targets: Targets
 ) -> Result:
-    """What is found in a file that only a former Python can run: without fixes, each finding where Python's tree says
-    that it is, or what is around it.
+    """What is found in a file that only a former Python can run, or IPython: without fixes, each finding where Python's
+    tree says that it is, or what is around it.
     """
     places = PythonPlaces(source, model.tree, readable_tree(source.text)[0])
     context = Context(source, model.tree, model, (targets.torch, targets.paddle), places)
@@ -274,6 +274,8 @@ def _of_former_python(
                 found.append(_internal_error(source, _Failure(rule, node, error), {id(node): places.around(node)}))
                 break
     result = _sorted_out(source, found, suppressions)
+    if not former.message:
+        return result
     where = Location(former.row, former.column)
     help_text = _ASYNC_HELP if "async" in former.message else _FORMER_HELP
     own = _own("ML001", "syntax-error", former.message, source.path, where, help_text)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 
 from mllint.configuration.files import Resolver
-from mllint.configuration.requirements import lower_bounds
+from mllint.configuration.requirements import Requirements
 from mllint.configuration.settings import Configuration, ConfigurationError
 from mllint.output.style import printable
 from mllint.running.discovery import discover
@@ -32,7 +32,7 @@ def show_settings(paths: Iterable[str], resolver: Resolver, *, reads_requirement
 
     ``reads_requirements``: with the versions that the project of the path asks for, where no setting names one.
     """
-    failed, roots = False, ProjectRoots()
+    failed, roots, requirements = False, ProjectRoots(), Requirements()
     for path in paths:
         folder = path if os.path.isdir(path) else os.path.dirname(path)
         try:
@@ -42,7 +42,7 @@ def show_settings(paths: Iterable[str], resolver: Resolver, *, reads_requirement
             failed = True
         else:
             inside = path if not os.path.isdir(path) else os.path.join(path, "any.py")
-            asked = lower_bounds(str(roots.of(inside))) if reads_requirements else {}
+            asked = requirements.of(inside, str(roots.of(inside))) if reads_requirements else {}
             click.echo("\n".join(_lines(path, configuration, asked)))
     return 2 if failed else 0
 

@@ -1,13 +1,15 @@
 """Which framework versions a project asks for: the lower bound of its dependency on each.
 
 Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and ``setup.py``
-(``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, and conda's
-``environment.yml``, ``environment-gpu.yml`` and the like, at the root of the project; the first that names the
-framework decides. These files only refine what the rules say, so one that cannot be read or understood counts as one
-that says nothing.
+(``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, conda's
+``environment.yml``, ``environment-gpu.yml`` and the like, and the commands of an ``install.sh`` or ``setup_env.sh``: in
+the folder of a file, or the nearest one above it, up to the root of its project. The first that names the framework
+decides. These files only refine what the rules say, so one that cannot be read or understood counts as one that says
+nothing.
 """
 
 import codecs
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -16,9 +18,10 @@ from typing import Any
 Version = tuple[int, int]
 
 FILES = ("pyproject.toml", "setup.cfg", "setup.py", "requirements.txt")
-"""What says so, in the order of asking; after these come other lists of requirements, and conda's environments."""
+"""What says so, in the order of asking; then come other lists of requirements, conda's environments, and scripts."""
 _REQUIREMENT_WORDS = frozenset({"requirement", "requirements"})
 _ENVIRONMENT_WORDS = frozenset({"env", "environment", "conda"})
+_INSTALL_WORDS = frozenset({"install", "setup"}) | _REQUIREMENT_WORDS | _ENVIRONMENT_WORDS
 
 _PACKAGES = {
     "torch": ("torch",),
@@ -27,13 +30,21 @@ _PACKAGES = {
 
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;#)]*)")
 _CONDA_REQUIREMENT = re.compile(r"\s*-\s*[\"']?(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*([^\"'#]*)")
+_INSTALLED = re.compile(r"^[^#\n]*?\b(?:conda|mamba|pip3?)[ \t]+install\b((?:[^#\n\\;&|]|\\\n)*)", re.MULTILINE)
+_CHANNEL = frozenset({"-c", "--channel"})
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 
 def says_versions(name: str) -> bool:
-    """Whether a file of that name at the root of a project may say which versions it asks for."""
-    return name in FILES or _is_requirements(name) or _is_environment(name)
+    """Whether a file of that name may say which versions the code beside it, and below, asks for."""
+    return name in FILES or _is_requirements(name) or _is_environment(name) or _is_install_script(name)
+
+
+def _is_install_script(name: str) -> bool:
+    """Whether a file is named like a script that installs what the project needs: ``install.sh``, ``setup-env.sh``."""
+    stem, _, ending = name.lower().rpartition(".")
+    return ending == "sh" and not _INSTALL_WORDS.isdisjoint(re.split("[-_.]", stem))
 
 
 def _is_environment(name: str) -> bool:
@@ -48,13 +59,48 @@ def _is_requirements(name: str) -> bool:
     return ending == "txt" and not _REQUIREMENT_WORDS.isdisjoint(re.split("[-_.]", stem))
 
 
-def lower_bounds(root: str) -> dict[str, str]:
-    """The lowest version of each framework that the project at ``root`` allows, if it says so.
+class Requirements:
+    """Which versions the files of projects are made for; each folder is looked at once."""
+
+    def __init__(self) -> None:
+        self._asked: dict[tuple[str, str], dict[str, str]] = {}
+
+    def of(self, path: str, root: str) -> dict[str, str]:
+        """The lowest version of each framework that what stands nearest to a file allows, if it says so.
+
+        ``root`` is that of its project. Keys are ``torch`` and ``paddle``, values like ``"2.6"``.
+        """
+        folder = os.path.dirname(os.path.abspath(path))
+        key = (folder, root)
+        if key not in self._asked:
+            self._asked[key] = lower_bounds(*_folders(os.path.realpath(folder), root))
+        return self._asked[key]
+
+
+def _folders(folder: str, root: str) -> list[str]:
+    """A folder and those above it up to a root; the root alone where it is none of them."""
+    folders = [folder]
+    while folder != root:
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return [root]
+        folders.append(folder)
+    return folders
+
+
+def lower_bounds(*folders: str) -> dict[str, str]:
+    """The lowest version of each framework that the first of some folders allows which names it, if it says so.
 
     Keys are ``torch`` and ``paddle``, values like ``"2.6"``.
     """
-    bounds = {framework: _lowest(root, packages) for framework, packages in _PACKAGES.items()}
-    return {framework: f"{bound[0]}.{bound[1]}" for framework, bound in bounds.items() if bound is not None}
+    telling = [folder for folder in folders if _named(folder, says_versions)]
+    bounds: dict[str, str] = {}
+    for framework, packages in _PACKAGES.items():
+        told = (_lowest(folder, packages) for folder in telling)
+        bound = next((found[0] for found in told if found is not None), None)
+        if bound is not None:
+            bounds[framework] = f"{bound[0]}.{bound[1]}"
+    return bounds
 
 
 def lower_bound(specifier: str) -> Version | None:
@@ -67,8 +113,10 @@ def lower_bound(specifier: str) -> Version | None:
     return max(bounds, default=None)
 
 
-def _lowest(root: str, packages: tuple[str, ...]) -> Version | None:
-    """The lowest version that the first file which names one of the packages allows."""
+def _lowest(root: str, packages: tuple[str, ...]) -> tuple[Version | None] | None:
+    """The lowest version that the first file which names one of the packages allows, in a one-tuple; ``None``: no
+    file does.
+    """
     for read in _READERS:
         bounds = [
             lower_bound(specifier) for name, specifier in read(root) if name.lower().replace("_", "-") in packages
@@ -77,7 +125,7 @@ def _lowest(root: str, packages: tuple[str, ...]) -> Version | None:
         # a bound allows everything.
         if bounds:
             known = [bound for bound in bounds if bound is not None]
-            return min(known) if len(known) == len(bounds) else None
+            return (min(known) if len(known) == len(bounds) else None,)
     return None
 
 
@@ -191,6 +239,17 @@ def _from_environment(root: str) -> Iterator[tuple[str, str]]:
                 yield _CONDA_NAMES.get(match[1].lower(), match[1]), specifier
 
 
+def _from_install_script(folder: str) -> Iterator[tuple[str, str]]:
+    """What ``pip install`` and ``conda install`` are given."""
+    for name in _named(folder, _is_install_script):
+        for given in _INSTALLED.findall(_read(os.path.join(folder, name))):
+            words = given.replace("\\\n", " ").split()
+            for before, word in itertools.pairwise(["", *words]):
+                match = _REQUIREMENT.match(word.strip("\"'"))
+                if match and before not in _CHANNEL:
+                    yield _CONDA_NAMES.get(match[1].lower(), match[1]), re.sub(r"^=(?=\d)", "==", match[2].strip())
+
+
 def _read(path: str) -> str:
     """The text of a file; empty where there is none. What PowerShell writes into a file is UTF-16, as its mark says."""
     try:
@@ -209,4 +268,5 @@ _READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
     _from_requirements_txt,
     _from_other_requirements,
     _from_environment,
+    _from_install_script,
 )

@@ -55,7 +55,8 @@ Please report it, with the line of source that the finding names.
 The file has a syntax error, is Python 2, does not decode in its encoding, holds NUL bytes, or
 nests deeper than any parser goes. `--fix` leaves it as it is. Of a program that only a former Python
 can run (`print loss`, `x.cuda(async=True)`) the rest was checked; of any other nothing else was. The
-other files went on.
+other files went on. Lines of IPython (`!pip install torch`, `%matplotlib inline`), as in a notebook that
+was saved as a program, count as if they were not there; there are no fixes in such a file.
 
 It is reported only for files that name a framework: others are never parsed.
 """,

@@ -5,11 +5,11 @@ writes for all of its processes; ``flake8_plugin`` in each process that flake8 s
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mllint.configuration.requirements import lower_bounds
+from mllint.configuration.requirements import Requirements
 from mllint.configuration.settings import Settings
 from mllint.diagnostics import Result
 from mllint.running.runner import Known, Mode, Outcome, Task, can_be_fixed, with_versions
@@ -27,8 +27,8 @@ class Memory:
     def __init__(self, cache: "Callable[[], Cache]", mode: Mode) -> None:
         self._open = cache
         self._mode = mode
-        self._versions: dict[str, Mapping[str, str]] = {}
-        self._settings: dict[tuple[Settings, str, bool, bool], bytes] = {}
+        self._requirements = Requirements()
+        self._settings: dict[tuple[Settings, bool], bytes] = {}
         self._asked: dict[str, tuple[bytes, str]] = {}
         self._seen: dict[str, Result] = {}
 
@@ -66,14 +66,12 @@ class Memory:
     def _settings_digest(self, task: Task, root: str) -> bytes:
         from mllint.running.cache import settings_digest
 
-        of = (task.settings, root, task.reads_requirements, task.noqa)
+        settings = task.settings
+        if task.reads_requirements:
+            settings = with_versions(settings, self._requirements.of(task.path, root))
+        of = (settings, task.noqa)
         found = self._settings.get(of)
         if found is None:
-            settings = task.settings
-            if task.reads_requirements:
-                if root not in self._versions:
-                    self._versions[root] = lower_bounds(root)
-                settings = with_versions(settings, self._versions[root])
             found = self._settings[of] = settings_digest(settings, noqa=task.noqa)
         return found
 

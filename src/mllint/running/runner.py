@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from mllint.configuration.patterns import Patterns
 from mllint.configuration.policy import policy_of
-from mllint.configuration.requirements import lower_bounds
+from mllint.configuration.requirements import Requirements
 from mllint.configuration.settings import Settings, parse_version
 from mllint.diagnostics import Diagnostic, Location, Result, Severity, Status
 from mllint.running.discovery import Unreadable, reason_of
@@ -98,13 +98,6 @@ class Outcome(msgspec.Struct, frozen=True):
     unfixed: Result | None = None
 
 
-class _Opened(NamedTuple):
-    """A project whose files are being checked, and the lower bounds of the framework versions that it asks for."""
-
-    project: "Project"
-    versions: Mapping[str, str]
-
-
 class Runner:
     """Does tasks one after the other, keeping what it learned about their projects.
 
@@ -124,7 +117,8 @@ class Runner:
         self._checked: list[tuple[str, str]] = []
         self._known: list[Known] = []
         self._roots = ProjectRoots()
-        self._open: list[_Opened] = []
+        self._requirements = Requirements()
+        self._open: list[Project] = []
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Outcome]:
         """The outcomes of the tasks, in their order.
@@ -189,7 +183,7 @@ class Runner:
         """Note what the results of files of the project at hand rest on."""
         if not self._checked or not self._open:
             return
-        project = self._open[-1].project
+        project = self._open[-1]
         disk, reads = project.disk, project.reads
         numbers: dict[Asker, int] = {}
         files = []
@@ -207,18 +201,20 @@ class Runner:
         """
         if not task.in_project:
             return None, task.settings
-        found = self._opened(self._roots.of(task.path))
-        return found.project, with_versions(task.settings, found.versions) if task.reads_requirements else task.settings
+        project = self._opened(self._roots.of(task.path))
+        if not task.reads_requirements:
+            return project, task.settings
+        return project, with_versions(task.settings, self._requirements.of(task.path, str(project.root)))
 
-    def _opened(self, root: Path) -> "_Opened":
+    def _opened(self, root: Path) -> "Project":
         """The project of a root, from before if a file of it, or of one inside it, was the last."""
-        if self._open and self._open[-1].project.root == root:
+        if self._open and self._open[-1].root == root:
             return self._open[-1]
         self._gather()
-        while self._open and not root.is_relative_to(self._open[-1].project.root):
-            self._open.pop().project.drop_models()
-        if not self._open or self._open[-1].project.root != root:
-            self._open.append(_Opened(self._project(root), lower_bounds(str(root))))
+        while self._open and not root.is_relative_to(self._open[-1].root):
+            self._open.pop().drop_models()
+        if not self._open or self._open[-1].root != root:
+            self._open.append(self._project(root))
         return self._open[-1]
 
     def _project(self, root: Path) -> "Project":
@@ -226,7 +222,7 @@ class Runner:
         from mllint.semantic.project import Project
 
         if self._open:
-            return self._open[-1].project.inner(root)
+            return self._open[-1].inner(root)
         return Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
 
 

@@ -154,6 +154,10 @@ class Project:
             self._written[key] = any(pattern.search(self.disk.read(file) or b"") for file in files)
         return self._written[key]
 
+    def takes(self, path: Path, name: str) -> bool:
+        """Whether a file may mean by a name what another file defines. Not where it defines that itself."""
+        return bool(self.reads.note_of_users(("takes", str(path), name)))
+
     def is_told(self, word: str) -> bool:
         """Whether a text of the project that is no program has a word: settings, a script of the shell, a manual."""
         return bool(self.reads.note_of_users(("told", word)))

@@ -1,9 +1,13 @@
-"""Programs that only a former Python can run: ``print loss``, ``except E, error``, ``tensor.cuda(async=True)``.
+"""Programs that only a former Python can run: ``print loss``, ``except E, error``, ``tensor.cuda(async=True)``; and
+those that only IPython can: ``!pip install torch``, ``%matplotlib inline``.
 
 PyTorch had the argument ``async`` until 0.4 and calls it ``non_blocking`` since; it is a keyword from Python 3.7 on.
 Much code of that time says nothing else that a later Python does not understand, so the rest of it can be checked: it
 is read as if it said the same in today's words. Nearly everything keeps its place by that; what stands behind such a
 statement on the same line moves by a character or two.
+
+A notebook that was saved as a program has commands of IPython in it, on lines of their own. Whoever saves one knows
+that, so nothing is said of these, and the rest is checked.
 """
 
 import ast
@@ -21,11 +25,15 @@ _STAND_IN = "asynk"
 _STATEMENT = re.compile(r"Missing parentheses in call to '(print|exec)'")
 _CAUGHT = re.compile(r"(\bexcept\s+[^:#]+?)\s*,\s*(\w+\s*:)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_COMMAND = re.compile(r"([ \t]*)([A-Za-z_]\w*[ \t]*=[ \t]*)?(?:!|%{1,2}[A-Za-z])")
 _RAISED = re.compile(r"(\s*raise\s+[\w.]+\s*),\s*([^#]+?)(\s*)$")
 
 
 class FormerPython(NamedTuple):
-    """What Python has against a text that could be read nonetheless; ``row`` and ``column`` are 1-based."""
+    """What Python has against a text that could be read nonetheless; ``row`` and ``column`` are 1-based.
+
+    There is no message where it has nothing against it but commands of IPython.
+    """
 
     message: str
     row: int
@@ -33,20 +41,26 @@ class FormerPython(NamedTuple):
 
 
 def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
-    """The tree of a text, and what Python has against it; raises what ``ast`` raises where it cannot be read."""
+    """The tree of a text, and what Python has against it.
+
+    Raises what ``ast`` raises where the text cannot be read: the first error that is not about a command of IPython.
+    """
     try:
         return syntax_tree(text), None
     except SyntaxError as error:
-        first = present = error
+        present = error
+    told: SyntaxError | None = None
     mended, is_argument, work = text, False, 0
     while work <= MOST_WORK:
-        if not is_argument and "async" in mended and present.msg == "invalid syntax":
-            mended, is_argument = _ARGUMENT.sub(_STAND_IN, mended), True
-        else:
-            lines = _LINE.findall(mended)
-            if not _is_mended(lines, present):
-                raise first
+        lines = _LINE.findall(mended)
+        if _is_without_command(lines, present):
             mended = "".join(lines)
+        elif not is_argument and "async" in mended and present.msg == "invalid syntax":
+            mended, is_argument, told = _ARGUMENT.sub(_STAND_IN, mended), True, told or present
+        else:
+            if not _is_mended(lines, present):
+                raise told or present
+            mended, told = "".join(lines), told or present
         work += len(mended)
         try:
             tree = syntax_tree(mended)
@@ -56,8 +70,8 @@ def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
         for node in ast.walk(tree) if is_argument else ():
             if isinstance(node, ast.keyword) and node.arg == _STAND_IN:
                 node.arg = "async"
-        return tree, said_of(first, text)
-    raise first
+        return tree, FormerPython("", 1, 1) if told is None else said_of(told, text)
+    raise told or present
 
 
 def said_of(error: SyntaxError, text: str) -> FormerPython:
@@ -71,6 +85,22 @@ def said_of(error: SyntaxError, text: str) -> FormerPython:
         message = "`async` is a keyword since Python 3.7: no later Python can run this file"
         return FormerPython(message, row, name.start() + 1)
     return FormerPython(error.msg, row, column)
+
+
+def _is_without_command(lines: list[str], error: SyntaxError) -> bool:
+    """Whether the line that an error is about was a command of IPython; what stands there now does nothing."""
+    row = (error.lineno or 0) - 1
+    found = _COMMAND.match(lines[row]) if 0 <= row < len(lines) else None
+    if found is None:
+        return False
+    last = row
+    while last + 1 < len(lines) and lines[last].rstrip("\r\n").endswith("\\"):
+        last += 1
+    for index in range(row, last + 1):
+        text = lines[index].rstrip("\r\n")
+        instead = f"{found[1]}{found[2]}None" if found[2] else f"{found[1]}pass"
+        lines[index] = (instead if index == row else "") + lines[index][len(text) :]
+    return True
 
 
 def _is_mended(lines: list[str], error: SyntaxError) -> bool:

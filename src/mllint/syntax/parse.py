@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 
 import libcst as cst
 
-from mllint.syntax.former import said_of
+from mllint.syntax.former import readable_tree, said_of
 from mllint.syntax.pieces import SIZE, UncertainError, joined, pieces
-from mllint.syntax.source import Source, syntax_tree
+from mllint.syntax.source import Source
 
 MAX_DEPTH = 200
 """Deepest nesting of brackets that is parsed; CPython's own parser stops at 200 too."""
@@ -173,13 +173,14 @@ def _accept(node: cst.CSTNode) -> None:
 def _as_python_says(source: Source, error: cst.ParserSyntaxError) -> ParseError:
     """The same error in the words of Python's own parser, which knows the usual mistakes by name."""
     try:
-        syntax_tree(source.text)
+        said = readable_tree(source.text)[1]
     except SyntaxError as python_error:
         said = said_of(python_error, source.text)
-        return ParseError(said.message, min(said.row, source.rows), said.column)
     except (ValueError, RecursionError, MemoryError):
         # Python gives up on this text for a reason of its own; LibCST's words are all there is.
-        pass
+        said = None
+    if said is not None and said.message:
+        return ParseError(said.message, min(said.row, source.rows), said.column)
     row = min(max(error.raw_line, 1), source.rows)
     return ParseError(error.message.partition("\n")[0], row, error.raw_column + 1)
 

@@ -27,7 +27,7 @@ MAX_KEPT_BYTES = 8_000_000
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
-``importers NAME WORD``, ``linked PATH``, ``told WORD``, ``tree``.
+``importers NAME WORD``, ``linked PATH``, ``takes PATH WORD``, ``told WORD``, ``tree``.
 """
 
 MAX_LINKED = 5
@@ -75,6 +75,7 @@ class Disk:
             "near": self._near,
             "saves": self._saves,
             "scripts": self._scripts,
+            "takes": self._takes,
             "told": self._told,
             "tree": self._tree,
         }
@@ -277,6 +278,15 @@ class Disk:
                 if path.name == "__init__.py" and path.parent.name not in names:
                     names.append(path.parent.name)
         return "".join(f"{self.real(str(path))}\0" for path, has_it in has_word.items() if has_it)
+
+    def _takes(self, path: str, word: str) -> str:
+        """Whether a file may have a word from another one: nothing outside of its other definitions defines that."""
+        text, name = b"\n" + self.read_whole(Path(path)), re.escape(word.encode())
+        is_defined = re.search(rb"\n(?:(?:async[ \t]+)?def|class)[ \t]+" + name + rb"\b", text) is not None
+        is_asked_by_text = re.search(rb"[.\"']\s*" + name + rb"\b", text) is not None
+        named = re.compile(rb"\b" + name + rb"\b")
+        is_imported = any(named.search(statement) for statement in _IMPORTS.findall(text))
+        return "" if is_defined and not is_asked_by_text and not is_imported else "yes"
 
     def _linked(self, path: str) -> str:
         """How many files hang together with one by what they import, itself included; counted up to five."""

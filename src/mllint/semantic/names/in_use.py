@@ -4,13 +4,14 @@ importer.
 
 import itertools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_Definition: TypeAlias = cst.FunctionDef | cst.ClassDef
 _COMMENT = re.compile(r"#.*")
 _LOOKS_FOR_CLASSES = re.compile(rb"__subclasses__|__init_subclass__|getmembers|\bmetaclass[ \t]*=")
 """What finds classes whose names nobody writes."""
@@ -58,28 +59,54 @@ def _may_name(model: "Model", name: cst.Name, *, is_method: bool) -> bool:
     return not is_method and is_read and not (isinstance(parent, cst.Arg) and parent.keyword is name)
 
 
-def is_never_named(model: "Model", definition: cst.FunctionDef | cst.ClassDef) -> bool:
-    """Whether nothing says the name of a function or class of a file again: no text in it, such as those of
-    ``__all__``, no file that imports it, no attribute of that name, no notebook, and no other text of the project.
+def is_never_named(model: "Model", definition: _Definition) -> bool:
+    """Whether nothing says the name of a function or class of a file again, but for what nothing names itself: no text
+    in it, such as those of ``__all__``, no file that imports it, no attribute of that name, no notebook, and no other
+    text of the project.
 
     No method: those are called by names that nobody writes, by a trainer, or by a class above. And no class where the
     project asks which classes there are.
     """
-    project, word = model.project, definition.name.value
-    if project is None or definition.decorators:
-        return False
     if isinstance(definition, cst.FunctionDef) and model.function_info(definition).owner is not None:
         return False
-    if len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > 1:
-        return False
-    if project.importers(model.path, word):
-        return False
+    reached: list[_Definition] = [definition]
+    for each in reached:  # which grows
+        homes = _said_in(model, each)
+        if each.decorators or None in homes or _is_named_by_others(model, each):
+            return False
+        reached += [home for home in homes if home is not None and home not in reached]
+    return True
+
+
+def _said_in(model: "Model", definition: _Definition) -> "list[_Definition | None]":
+    """The outermost definitions of a file that have the name of one; ``None`` for what stands outside of any, and for
+    what a text says.
+    """
+    word = definition.name.value
+    names = model.names_by_word.get(word, ())
+    homes = [_outermost(model, name) for name in names if name is not definition.name]
+    is_in_text = len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > len(names)
+    return list(dict.fromkeys([*homes, None] if is_in_text else homes))
+
+
+def _outermost(model: "Model", node: cst.CSTNode) -> _Definition | None:
+    around = [item for item in model.tree.ancestors(node) if isinstance(item, (cst.FunctionDef, cst.ClassDef))]
+    return around[-1] if around else None
+
+
+def _is_named_by_others(model: "Model", definition: _Definition) -> bool:
+    """Whether another file or text of the project says the name of a function or class, or may ask for all classes."""
+    project, word = model.project, definition.name.value
+    if project is None:
+        return True
+    if any(project.takes(path, word) for path in project.importers(model.path, word)):
+        return True
     mentions = project.mentions(model.path)
     is_read = mentions.readers(word, frozenset(), project.disk.real(str(model.path))) != ()
     if is_read or mentions.are_in_a_notebook(word) or project.is_told(word):
-        return False
-    is_function = isinstance(definition, cst.FunctionDef)
-    return is_function or not project.is_written_anywhere(model.path, _LOOKS_FOR_CLASSES)
+        return True
+    is_class = isinstance(definition, cst.ClassDef)
+    return is_class and project.is_written_anywhere(model.path, _LOOKS_FOR_CLASSES)
 
 
 def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
@@ -108,7 +135,7 @@ def _is_left_inside(model: "Model", inner: cst.CSTNode, outer: cst.CSTNode) -> b
     return len(model.names_by_word.get(inner.name.value, ())) == 1
 
 
-def _stands_beside_used(model: "Model", definition: cst.FunctionDef | cst.ClassDef) -> bool:
+def _stands_beside_used(model: "Model", definition: _Definition) -> bool:
     """Whether something names another function, or another class, of a file."""
     others = [item for item in model.tree.module.body if type(item) is type(definition) and item is not definition]
     if isinstance(definition, cst.FunctionDef):
