@@ -28,14 +28,17 @@ def is_put_back(run: Run, forward: Event) -> bool:
         return False
     if not _is_reached_from(back, forward) or back.thing is None or len(back.thing.path) != len(module.path):
         return False
-    return not any(event.kind in _TRAINING or _calls(event, module) for event in _behind(run, back))
+    return not any(event.kind in _TRAINING or _is_given(event, module) for event in _behind(run, back))
 
 
 def _switches(event: Event, module: Thing) -> bool:
     return event.kind in SWITCHES and (event.thing is None or is_one(event.thing, module))
 
 
-def _calls(event: Event, module: Thing) -> bool:
+def _is_given(event: Event, module: Thing) -> bool:
+    """Whether a module is called, or given to something that is not known: ``trainer.fit(model)``."""
+    if event.kind is Kind.UNKNOWN:
+        return any(is_one(item, module) for item in event.touched)
     return event.kind is Kind.FORWARD and is_one(event.thing, module)
 
 
