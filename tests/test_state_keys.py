@@ -272,6 +272,22 @@ class Net(nn.Layer):
     assert keys_of(body, "paddle.DataParallel(Net())", PADDLE).certain >= {"conv.weight"}
 
 
+@pytest.mark.parametrize(
+    ("head", "base", "made", "expected"),
+    [
+        (HEAD, "nn.Module", "nn.ModuleList(modules=[nn.PReLU()])", {"l.0.weight"}),
+        (HEAD, "nn.Module", "nn.ModuleDict(modules={'a': nn.PReLU()})", {"l.a.weight"}),
+        (HEAD, "nn.Module", "nn.ParameterList(values=[nn.Parameter(w)])", {"l.0"}),
+        (PADDLE, "nn.Layer", "nn.LayerList(sublayers=[nn.PReLU()])", {"l.0._weight"}),
+        (PADDLE, "nn.Layer", "nn.LayerDict(sublayers={'a': nn.PReLU()})", {"l.a._weight"}),
+    ],
+)
+def test_lists_and_dicts_that_are_given_by_keyword(head: str, base: str, made: str, expected: set[str]) -> None:
+    body = f"class Net({base}):\n    def __init__(self, w):\n        super().__init__()\n        self.l = {made}\n"
+    assert keys_of(body, "Net(w)", head).certain == expected
+    assert keys_of(body.replace("=[nn.PReLU()]", "=w"), "Net(w)", head).is_closed is ("[nn.PReLU()]" not in body)
+
+
 def test_sibling_files(tmp_path: FilePath) -> None:
     (tmp_path / "config.py").write_text("WIDTHS = [1, 2]\nSIZES = {'small': 1}\n")
     (tmp_path / "blocks.py").write_text(

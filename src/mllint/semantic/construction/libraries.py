@@ -13,6 +13,8 @@ LISTS = frozenset({
 DICTS = frozenset({
     "torch.nn.ModuleDict", "torch.nn.ParameterDict", "paddle.nn.LayerDict", "paddle.nn.ParameterDict",
 })  # fmt: skip
+_HELD = ("modules", "sublayers", "parameters", "values")
+"""What the lists and dicts of the two frameworks call what they are given."""
 PLAIN_BASES = frozenset({
     "torch.nn.Module", "paddle.nn.Layer", "builtins.object", "abc.ABC", "pytorch_lightning.LightningModule",
     "lightning.LightningModule", "lightning.pytorch.LightningModule",
@@ -68,7 +70,7 @@ def initialize(part: Part, name: str, given: Given) -> None:
         _fill_list(part, given)
     elif name in DICTS:
         part.container = Container.MAPPING
-        fill_dict(part, given.get(0, "modules", None))
+        fill_dict(part, _held(given))
     elif name in _STACKS:
         _stack(part, given)
     else:
@@ -109,8 +111,13 @@ def _fill_sequential(part: Part, given: Given) -> None:
         part.append(given.positional)
 
 
+def _held(given: Given) -> Any:
+    """What a list or dict of modules or parameters is given; ``None``: nothing."""
+    return next((held for name in _HELD if (held := given.get(0, name, None)) is not None), None)
+
+
 def _fill_list(part: Part, given: Given) -> None:
-    values = given.get(0, "modules", None)
+    values = _held(given)
     if isinstance(values, Items) and not values.is_open:
         part.append(values.values)
     elif isinstance(values, tuple):
