@@ -255,6 +255,10 @@ class Tree:
         """The innermost holder of a node that is of one of some types."""
         return next((holder for holder in self.ancestors(node) if isinstance(holder, kinds)), None)
 
+    def statement_around(self, node: cst.CSTNode) -> cst.BaseSmallStatement | None:
+        """The statement on a line of its own, or beside others, in which a node stands."""
+        return next((holder for holder in self.ancestors(node) if isinstance(holder, cst.BaseSmallStatement)), None)
+
     def call_of(self, callee: cst.CSTNode) -> cst.Call | None:
         """The call of what an expression stands for: of ``x.item`` and of ``f`` the one that they are called in."""
         above = self.parents.get(id(callee))

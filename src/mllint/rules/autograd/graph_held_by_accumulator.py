@@ -11,10 +11,9 @@ buffers of a module to which a forward pass or a training step adds something wi
 ## Why is this bad?
 
 A loss knows how it was computed. As long as somebody holds it, its graph stays in memory. After `loss.backward()` the
-saved activations are gone and little is left: the nodes of the graph, one more set in every iteration; of what does not
-go into that loss itself (`score` of `output = network(x)`, `score = output.exp().mean()`) also what its own steps
-saved. Where no `backward()` is called, in a validation loop, every activation of every batch stays until the epoch
-ends: there the message says "the whole graph".
+saved activations are gone and little is left: the nodes of the graph, one more set in every iteration, and what the
+steps of the value itself saved, if it is no part of that loss. Where no `backward()` is called, in a validation loop,
+every activation of every batch stays until the epoch ends: there the message says "the whole graph".
 
 ## Example
 
@@ -74,24 +73,21 @@ Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `
 under the same test, but for what another branch of that test holds.
 
 A value that is called a loss counts as attached where it goes into what `backward()` is called on, even if nothing else
-is known of it; so does a tensor that the loop computes and that is one term of that sum: `kld` of `bce + beta * kld`;
-and so does a sum with such a term. So does, in a loop that trains, what is called a loss among the things that a
-network gives with gradients on. So does a term that a function of the project gives back beside the sum: `loss, bce,
-kld = criterion(...)`. So do the losses that a loop in the round goes through, `for name, loss in losses.items()`,
-beside `sum(losses.values()).backward()`, and all of them together beside `loss = sum(losses)`, `loss.backward()`. So
-does what is appended to a list on whose last item the same round calls `backward()`: `losses[-1].backward()` needs none
-of the older ones. So does what also goes into a list of which the round spends the sum: `sum(losses)`, or
-`torch.stack(losses).mean()`.
+is known of it. So do a tensor that is one term of that sum, `kld` of `bce + beta * kld`, a sum with such a term, and
+one that a function of the project gives back beside the sum, `loss, bce, kld = criterion(...)`; in a loop that trains,
+what is called a loss among the things that a network gives with gradients on; the losses that a loop in the round goes
+through, `for name, loss in losses.items()`, beside `sum(losses.values()).backward()`; what is appended to a list on
+whose last item the same round calls `backward()`, for `losses[-1].backward()` needs none of the older ones; and what
+also goes into a list of which the round spends the sum, `torch.stack(losses).mean()`.
 
 ## Fix safety
 
 Safe: `.item()` where the total is a number before and is only used as one, also by those who get it from the function,
-`.detach()` where it is used as a tensor. What a second collection takes out of the first is not reported: it is mended
-with the first.
-`.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more exact
-than the tensor's, so the last digits may differ; and it waits for the GPU: use `.detach()` where that matters.
-None is offered where `backward()` is called on the list's last item, for that has to be the loss.
-Unsafe for what a function of the project gives back after its own `backward()`: it may be `None` on some way.
+`.detach()` where it is used as a tensor. `.detach()` keeps every bit of the total. `.item()` adds up in Python's own
+floats from then on, which are more exact than the tensor's, so the last digits may differ; and it waits for the GPU.
+None is offered where `backward()` is called on the list's last item, for that has to be the loss; what a second
+collection takes out of the first is mended with the first. Unsafe for what a function of the project gives back after
+its own `backward()`: it may be `None` on some way.
 
 ## References
 
@@ -107,15 +103,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
-from mllint.semantic.graph.additions import (
-    ADDING,
-    added_in_place,
-    appended,
-    augmented,
-    first_values,
-    is_set_back,
-    joined,
-)
+from mllint.semantic.graph.additions import METHODS, added_by_method, augmented, first_values, is_set_back, joined
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
@@ -138,33 +126,19 @@ rule = Rule(
 @rule.on(cst.AugAssign, cst.Assign, shape=adds)
 def check_total(node: cst.AugAssign | cst.Assign, context: Context) -> Iterator[Finding]:
     """Report ``total += loss`` and ``total = total + loss``."""
-    accumulator = augmented(context.model, node)
-    if accumulator is not None:
-        yield from _finding(node, accumulator, context)
+    yield from _finding(node, augmented(context.model, node), context)
 
 
 @rule.on(cst.Assign, mentions=("cat", "stack"), shape=joins)
 def check_joined(node: cst.Assign, context: Context) -> Iterator[Finding]:
     """Report ``outputs = torch.cat((outputs, output))``."""
-    accumulator = joined(context.model, node)
-    if accumulator is not None:
-        yield from _finding(node, accumulator, context)
+    yield from _finding(node, joined(context.model, node), context)
 
 
-@rule.on_method("append")
-def check_list(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report ``losses.append(loss)``."""
-    accumulator = appended(context.model, call)
-    if accumulator is not None:
-        yield from _finding(call, accumulator, context)
-
-
-@rule.on_method(*ADDING)
-def check_in_place(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report ``sums.index_add_(0, groups, losses)``."""
-    accumulator = added_in_place(context.model, call)
-    if accumulator is not None:
-        yield from _finding(call, accumulator, context)
+@rule.on_method(*METHODS)
+def check_method(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``losses.append(loss)`` and ``sums.index_add_(0, groups, losses)``."""
+    yield from _finding(call, added_by_method(context.model, call), context)
 
 
 @rule.on(cst.Expr, shape=gives_to_method)
@@ -202,8 +176,8 @@ def _together(found: list[Finding]) -> Finding:
     return Finding(first.node, first.message, text, fix=lambda: fix)
 
 
-def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> Iterator[Finding]:
-    if not holds_graph(accumulator) or is_second_hand(accumulator):
+def _finding(node: cst.CSTNode, accumulator: Accumulator | None, context: Context) -> Iterator[Finding]:
+    if accumulator is None or not holds_graph(accumulator) or is_second_hand(accumulator):
         return
     value = context.value(accumulator.added)
     is_spent = accumulator.is_done_with or accumulator.hangs_on_spent
@@ -222,8 +196,7 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator, context: Context) -> I
     # A function that trains may give back no loss at all where it did nothing.
     trust = Applicability.UNSAFE if accumulator.comes_back_spent else Applicability.SAFE
     if accumulator.spent_last is not None:  # it needs what is added as it is
-        help_ = f"give the loss a name, call `backward()` on that, and append its `.{method}()`"
-        yield Finding(node, message, help_)
+        yield Finding(node, message, f"give the loss a name, call `backward()` on that, and append its `.{method}()`")
         return
     entry = None if isinstance(value, Tensor) else spent_entry(accumulator)
     if entry is not None:

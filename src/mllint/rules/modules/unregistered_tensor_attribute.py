@@ -15,10 +15,9 @@ Finds tensors in plain attributes of a module that ought to be registered:
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new
   tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
 - a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`;
-- state, wherever it lies, also where a method moves it or makes it at the first call, `if self.bank is None`: what
-  another method computes of it and of data, as `self.mean = m * self.mean + (1 - m) * x.mean(0)`, what it writes into
-  row by row, `self.queue[index] = keys`, and what a method called `fit` computes of its data;
-- a value that is computed of parameters once, while the module is set up: `self.ratio = self.high / self.low`;
+- state, wherever it lies, also where a method moves it or makes it at the first call: what a method computes of it and
+  of data, `self.mean = m * self.mean + (1 - m) * x.mean(0)`, or writes into it, `self.queue[index] = keys`, and what a
+  method called `fit` computes; and a value computed of parameters once, `self.ratio = self.high / self.low`;
 - a buffer that is registered in `forward` alone, and saved.
 
 ## Why is this bad?
@@ -26,19 +25,15 @@ Finds tensors in plain attributes of a module that ought to be registered:
 Only an `nn.Parameter` is a parameter: the first two get gradients and are in no `parameters()`, so that no optimizer
 moves them, and they are not saved. `nn.Parameter(x).to(device)` looks right on a machine without a GPU, because there
 `to` has nothing to do and gives the parameter itself. `register_parameter` and `add_parameter` raise where they are
-given what is no parameter: "cannot assign 'torch.DoubleTensor' object to parameter 'w'".
-
-A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU and the table is not, which
-raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
+given what is no parameter. A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU
+and the table is not, which raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
 
 Random numbers that are not saved are drawn again by whoever makes the module to load its weights: nothing fails, and
-the module computes something else. So is it with state: the weights are those of yesterday, and the mean or the queue
-begins anew. What was computed of parameters stays as it was when the optimizer changes them, and keeps the graph that
-the first `backward()` frees. A buffer that `forward` registers is saved, and a module that is made to load it has no
-such name: PyTorch raises "Unexpected key(s) in state_dict", Paddle leaves it out.
-
-`register_buffer`, `register_parameter` and `add_module` give `None` (of Paddle's,
-`register_buffer`): assigned to the attribute of that name it takes the place of what was registered.
+the module computes something else. So is it with state, which begins anew beside the weights. What was computed of
+parameters stays as it was when the optimizer changes them, and keeps the graph that the first `backward()` frees. A
+buffer that `forward` registers is saved, and a module that is made to load it has no such name: PyTorch raises
+"Unexpected key(s) in state_dict", Paddle leaves it out. `register_buffer`, `register_parameter` and `add_module` give
+`None` (of Paddle's, `register_buffer`), which takes the place of what was registered.
 
 ## Example
 
@@ -74,10 +69,9 @@ class Scale(nn.Module):
 
 ## What it leaves alone
 
-- What somebody looks after: moved by hand (`self.mask.to(x.device)`, `self.mask.type(x.type())`, or by names that are
-  computed), or by a `_apply`, `to` or `cuda` of the class itself, made on a device, given to an optimizer or to
-  `torch.autograd.grad`, set to something else later (new numbers by a method that `forward` does not call are nothing
-  else), by those who use the module or by `reset()`.
+- What somebody looks after: moved by hand (`self.mask.to(x.device)`, or by names that are computed), or by a `_apply`,
+  `to` or `cuda` of the class itself, made on a device, given to an optimizer or to `torch.autograd.grad`, set to
+  something else later (new numbers by a method that `forward` does not call are nothing else), also from outside.
 - What stays where it is as well: what a method computes with a tensor that it makes right there; 0-d tensors, which
   work with those on any device; what a base class of PyTorch has registered, as losses do their `weight`.
 - Tables that are read for their shape, as an index, or one number at a time; tensors without elements, also in lists,
@@ -85,18 +79,16 @@ class Scale(nn.Module):
   computed from a parameter in a method that nothing in the class calls, and is never read.
 - Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of a
   generator or seed that the constructor sets, or are a sample: another method gives others to the same function.
-- State that somebody sets back or assigns, in a method that the constructor does not call, or from outside; that of one
-  sequence, which a layer gives or to which a whole output is added; what is overwritten at each call; what only others
-  look at; that of a class with a `state_dict`, `get_extra_state` or `__getstate__` of its own.
-- A value that only shows a parameter, `self.weight.t()`, or that is detached, made without gradients, computed of what
-  the class freezes, or assigned again; a buffer with `persistent=False`, or registered in the constructor as well.
+- State that somebody sets back or assigns later, or from outside; that of one sequence, or overwritten at each call;
+  what only others look at; that of a class with a `state_dict`, `get_extra_state` or `__getstate__` of its own.
+- A value that only shows a parameter, `self.weight.t()`, is detached, made without gradients or of what the class
+  freezes, or assigned again; a buffer with `persistent=False`, or registered in the constructor as well.
 - `nn.Parameter(x).requires_grad_(False)` and `nn.Parameter(x).type(torch.FloatTensor)`, the parameter itself.
 
 ## Fix safety
 
-Safe for a tensor that asks for gradients, and for a registration. The other fixes are unsafe: they move an operation
-inside `nn.Parameter`, or make a buffer of the table (with `persistent=False`, so that old checkpoints still load, where
-its values can be computed again).
+Safe for a tensor that asks for gradients, and for a registration. The others are unsafe: they move an operation inside
+`nn.Parameter`, or make a buffer of the table (with `persistent=False` where its values can be computed again).
 
 ## References
 

@@ -9,11 +9,9 @@ Finds evaluations of a model that is in training mode on every way there:
   evaluation, or when all training is over; of such data also with a graph when all training is over; and of a batch of
   it, `next(iter(test_loader))`, amid the training.
 - **The first call** of a model that gets its weights from a file, or is pretrained, where nothing in the run trains.
-- **Evaluations with `train()` behind them** in the same function, and no `eval()` before: who puts a model back to
-  training mode meant it to be out of it.
-- **Methods of an object** that nobody in sight calls, where another method of its class trains the same network: with
-  `train()`, and leaves it in that mode, or a loop in another file calls both methods by turns. Its layers are seen to
-  ask for the mode, or a third method calls `eval()` for what it predicts.
+- **Evaluations with `train()` behind them** in the same function, which is to put the model back, and no `eval()`.
+- **Methods of an object** that nobody in sight calls, where another one trains the same network and leaves it in
+  training mode, or a loop elsewhere calls both by turns, and its layers ask for it, or a third method calls `eval()`.
 - **Calls of `train()`** in an evaluation of the model itself, where nothing in it switches back, and the output of each
   batch is held against data that the model was not given.
 - **`torch.jit.trace()`** whose result is saved: it has written down what the layers do in training, and `eval()`
@@ -23,9 +21,8 @@ The model is one whose own training goes on before, or a deep copy of it, or tha
 normalization and that nothing has switched since it was made. A dict, a record or `args` may hand it on, so may
 `partial` or a lambda. Where a setting picks its class, it is enough that the run calls its `train()` or `eval()`
 anywhere: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward
-passes. Of several calls of the function around, or of several modules that are trained together, one that is forgotten
-while the others are switched is enough: who switches one network of unknown layers takes the mode to matter for those
-that are trained with it, too.
+passes. Of several calls of the function around, or of several modules that are trained together, also of unknown
+layers, one that is forgotten while the others are switched is enough.
 
 ## Why is this bad?
 
@@ -69,24 +66,22 @@ def accuracy(path, loader):
 Evaluations before which the model may be switched, also by those who call the function, in other files too, by its
 constructor, by what made it, by a decorator, by a class of contexts, or by what is handed on to be called:
 `model.apply(lambda part: part.eval())`, `switch = model.eval`; functions that nobody in the project calls, but for
-models that are loaded there, and as said above: not where a method of the class only switches, the training ends with
-`eval()`, or anybody says `trainer.net.eval()`.
+models that are loaded there, and methods as said above: not where another one only switches, or somebody outside does.
 
 Models in sight of which no layer is known to ask for its mode: whose dropout drops nothing by default or by the
 settings in the file, whose layers are left out for what their constructors are given, or by default, or that its
 constructor has put to evaluation mode, as long as nobody calls `train()`; calls that do not fit `forward` any more, or
-that tell it what they are for, `model(x, train=False)`, unless it only chooses by that what it gives back.
-Models out of sight, unless somebody calls their `eval()` elsewhere, or their `train()` each time. Models that
-`from_pretrained` of transformers gave, as long as nothing puts them to training mode. Beside what is trained, what
-nothing updates: a teacher, the network of a perceptual loss. `torch.jit.script`, whose result can still be switched,
-and Paddle's `jit.save`, which switches itself.
+that tell it what they are for, `model(x, train=False)`, unless that only chooses the result. Models out of sight,
+unless somebody calls their `eval()` elsewhere, or their `train()` each time. Models that `from_pretrained` of
+transformers gave, as long as nothing puts them to training mode. Beside what is trained, what nothing updates: a
+teacher, the network of a perceptual loss. `torch.jit.script`, whose result can still be switched, and Paddle's
+`jit.save`, which switches itself.
 
 What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment, to recompute the
 statistics of batch normalization or to sample with dropout; a `train()` in an evaluation that draws several outputs of
-a batch, reads none, or has a comment that says why. Outputs that nobody reads, or only for their shape, as where a hook
-is what is wanted; input that is the same in every round, or made up. Where several optimizers step, as for adversaries,
-what is made of a single batch, or when the training is over: it is only looked at. So is what is made of noise, and a
-text that is drawn word by word, `torch.multinomial(...)`. Tests.
+a batch, reads none, or has a comment that says why. Outputs that nobody reads, or only for their shape; input that is
+the same in every round, or made up. Where several optimizers step, as for adversaries, what is made of a single batch,
+or when the training is over, of noise, and text that is drawn word by word, `torch.multinomial(...)`. Tests.
 
 ## Fix safety
 
@@ -219,9 +214,7 @@ def _is_in_training(loop: cst.For, context: Context) -> bool:
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:
-    if trains_too(context.model, loop):
-        return None
-    module = evaluated_module(context.model, loop)
+    module = None if trains_too(context.model, loop) else evaluated_module(context.model, loop)
     if module is None:
         return None
     line_break, end = context.line_break(loop), context.line_end(loop)

@@ -36,6 +36,8 @@ _TAKING_OUT = ("pop", "popleft", "clear")
 """Methods that take something out of a list."""
 ADDING = {"add_": (0, "other"), "index_add_": (2, "source"), "scatter_add_": (2, "src")}
 """Methods of a tensor that add to it in place, and by which argument."""
+METHODS = ("append", *ADDING)
+"""Methods that add something to a list or a tensor."""
 
 
 def augmented(model: "Model", node: cst.AugAssign | cst.Assign) -> Accumulator | None:
@@ -72,6 +74,11 @@ def is_as_it_was(target: cst.BaseExpression, side: cst.BaseExpression) -> bool:
     key = argument(side, 0)
     is_same_holder = key is not None and fingerprint(holder) == fingerprint(target.value)
     return is_same_holder and key is not None and fingerprint(key.value) == fingerprint(index)
+
+
+def added_by_method(model: "Model", call: cst.Call) -> Accumulator | None:
+    """The accumulation that a statement is which calls one of ``METHODS``; ``None`` where it is none."""
+    return added_in_place(model, call) if last_word(call.func) in ADDING else appended(model, call)
 
 
 def appended(model: "Model", call: cst.Call) -> Accumulator | None:

@@ -11,7 +11,7 @@ import libcst as cst
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.handed_over import is_given_on_by_others
 from mllint.semantic.modules.made_on_cpu import FACTORIES
-from mllint.semantic.modules.other_objects import from_outside
+from mllint.semantic.modules.other_objects import from_outside, is_assigned_from_outside
 from mllint.semantic.modules.plain_tensors import NOT_NUMBERS, has_no_elements, is_leaf_to_train
 from mllint.semantic.modules.unsaved_draws import SAVING
 from mllint.semantic.names.assigned import only_assigned
@@ -218,7 +218,7 @@ def _updates_in_place(reads: list[Read], name: str, members: Members) -> Iterato
         if read.method in members.setting_up:
             continue
         model = read.method.model
-        statement = _statement_around(model, read.node)
+        statement = model.tree.statement_around(read.node)
         change = None if statement is None else write(model, statement)
         if statement is None or change is None or not _is_of(change, f"{read.method.self_name}.{name}"):
             continue
@@ -230,10 +230,6 @@ def _updates_in_place(reads: list[Read], name: str, members: Members) -> Iterato
         if is_whole and not any(_goes_on(model, arg.value, path, MAX_STEPS) for arg in getattr(value, "args", ())):
             continue  # nothing is left of what it held
         yield model, statement, value
-
-
-def _statement_around(model: "Model", node: cst.CSTNode) -> cst.BaseSmallStatement | None:
-    return next((item for item in model.tree.ancestors(node) if isinstance(item, cst.BaseSmallStatement)), None)
 
 
 def _is_of(change: Write, path: str) -> bool:
@@ -310,7 +306,7 @@ def _is_emptied(members: Members, read: Read) -> bool:
     model = read.method.model
     if read.method in members.setting_up:
         return False
-    statement = _statement_around(model, read.node)
+    statement = model.tree.statement_around(read.node)
     change = None if statement is None else write(model, statement)
     if change is None or statement is None:
         return False
@@ -337,14 +333,14 @@ def is_set_back_from_outside(members: Members, name: str) -> bool:
         place.method.name for place in members.assignments(name) if place.method in members.setting_up and place.method
     } | {read.method.name for read in members.reads(name) if read.method in members.setting_up}
     setting -= {"__init__"}
-    for model in (*members.models, *definition.model.importers(*setting, name)):
-        assigned = (model.tree.parent(node) for node in from_outside(definition, model, name))
-        called = (node for word in setting for node in from_outside(definition, model, word))
-        if any(isinstance(target, (cst.AssignTarget, cst.AugAssign)) for target in assigned):
-            return True
-        if any(model.tree.call_of(node) and not is_super_call(node.value) for node in called):
-            return True
-    return False
+    if is_assigned_from_outside(definition, name):
+        return True
+    return any(
+        model.tree.call_of(node) and not is_super_call(node.value)
+        for model in (*members.models, *definition.model.importers(*setting))
+        for word in setting
+        for node in from_outside(definition, model, word)
+    )
 
 
 def is_used(members: Members, read: Read, updates: list[cst.CSTNode], *, anywhere: bool = False) -> bool:

@@ -9,7 +9,7 @@ import libcst as cst
 
 from mllint.semantic.modules.carried_state import begins, is_looked_after, is_reduced, is_used
 from mllint.semantic.modules.handed_over import is_given_on_by_others
-from mllint.semantic.modules.other_objects import from_outside
+from mllint.semantic.modules.other_objects import is_assigned_from_outside
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import owner_of_attribute
@@ -48,7 +48,7 @@ def is_fitted(members: Members, name: str, beginning: Assignment) -> bool:
     fitting = [place for place in places if place.method is not None and place.method not in members.setting_up]
     if not fitting or not all(_fits(members, place) for place in fitting):
         return False
-    if _is_assigned_from_outside(members, name) or is_given_on_by_others(members, name):
+    if is_assigned_from_outside(members.definition, name) or is_given_on_by_others(members, name):
         return False
     return any(is_used(members, read, [place.node for place in fitting]) for read in members.reads(name))
 
@@ -70,15 +70,6 @@ def _is_made_of(model: "Model", node: cst.BaseExpression, given: set[str], steps
     return any(item is not None and _is_made_of(model, item, given, steps - 1) for item in made)
 
 
-def _is_assigned_from_outside(members: Members, name: str) -> bool:
-    definition = members.definition
-    return any(
-        isinstance(model.tree.parent(node), (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
-        for model in (*members.models, *definition.model.importers(name))
-        for node in from_outside(definition, model, name)
-    )
-
-
 def is_outdated(model: "Model", members: Members, name: str, beginning: Assignment) -> bool:
     """Whether an attribute is computed of parameters once, when the module is set up, and a method goes on with it."""
     value, node = beginning.value, beginning.node
@@ -94,7 +85,7 @@ def is_outdated(model: "Model", members: Members, name: str, beginning: Assignme
     others = [place for place in members.assignments(name) if place.node is not node]
     if is_looked_after(members, others) or not all(_is_empty(place) for place in others):
         return False
-    if _is_assigned_from_outside(members, name) or _are_frozen(members):
+    if is_assigned_from_outside(members.definition, name) or _are_frozen(members):
         return False
     return any(is_used(members, read, [], anywhere=True) for read in members.reads(name))
 

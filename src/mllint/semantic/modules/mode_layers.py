@@ -399,7 +399,7 @@ def _is_left_out(made: ClassInfo | None, model: "Model", node: cst.Call, making:
     if made is None:
         return False
     forward = made.method("forward")
-    statement = next((item for item in model.tree.ancestors(node) if isinstance(item, cst.BaseSmallStatement)), None)
+    statement = model.tree.statement_around(node)
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
     if forward is None or forward.self_name is None or not isinstance(target, cst.Attribute):
         return False

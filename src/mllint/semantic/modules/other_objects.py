@@ -27,6 +27,15 @@ def is_touched_from_outside(definition: "ClassInfo", attribute: str) -> bool:
     return any(True for model in definition.members.models for _ in from_outside(definition, model, attribute))
 
 
+def is_assigned_from_outside(definition: "ClassInfo", attribute: str) -> bool:
+    """Whether a file of a class, or one that imports it, sets an attribute of what may be its objects."""
+    return any(
+        isinstance(model.tree.parent(node), (cst.AssignTarget, cst.AugAssign, cst.AnnAssign))
+        for model in (*definition.members.models, *definition.model.importers(attribute))
+        for node in from_outside(definition, model, attribute)
+    )
+
+
 def is_made_of(definition: "ClassInfo", value: Value | None) -> bool:
     """Whether a module is surely one of a class, or of one that derives from it."""
     made = value.definition if isinstance(value, Module) else None

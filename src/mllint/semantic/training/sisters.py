@@ -62,11 +62,16 @@ def leaves_sister_in_evaluation(run: Run, switch: Event) -> bool:
     module, owner = switch.thing, _owner(run, switch)
     if module is None or owner is None or run.is_cut or modes_at_end(run, module, TRAINED) != {EVAL}:
         return False
+    in_turns = _called_in_turns(run)
+    if not in_turns:
+        return False  # as nearly always: no other method needs to be followed
     others = list(_others(run, owner))
     if any(_may_put_on(item, module) for item in others):
         return False
-    training = [item for item in others if not item.is_cut and _trains(item, module) and _may_matter(item, module)]
-    return any(are_called_in_turns(run, item) for item in training) and not _is_switched_outside(run, module)
+    return any(
+        not item.is_cut and _name(item) in in_turns and _trains(item, module) and _may_matter(item, module)
+        for item in others
+    ) and not _is_switched_outside(run, module)
 
 
 def _may_matter(run: Run, module: Thing) -> bool:
@@ -84,25 +89,28 @@ def _may_put_on(run: Run, module: Thing) -> bool:
 
 
 def _is_constructor(run: Run) -> bool:
-    return run.frame.function is not None and run.frame.function.name == "__init__"
+    return _name(run) == "__init__"
 
 
 def _is_about(event: Event, module: Thing) -> bool:
     return event.thing is None or is_one(event.thing, module)
 
 
-def are_called_in_turns(run: Run, training: Run) -> bool:
-    """Whether a loop of another file calls the methods that two runs begin with on one object, to go by their names."""
-    evaluates, trains = run.frame.function, training.frame.function
-    if evaluates is None or trains is None:
-        return False
-    for model, call in run.frame.model.calls_elsewhere(evaluates.name):
+def _called_in_turns(run: Run) -> frozenset[str]:
+    """The methods that a loop of another file calls beside the one that a run begins with, on a thing of one name."""
+    found: set[str] = set()
+    for model, call in run.frame.model.calls_elsewhere(_name(run) or ""):
         path = dotted_path(call.func)
-        loops = list(model.tree.loops_around(call)) if path is not None else []
-        sister = f"{(path or '').rpartition('.')[0]}.{trains.name}"
-        if any(dotted_path(item.func) == sister for loop in loops for item in model.tree.calls_in(loop.body)):
-            return True
-    return False
+        for loop in model.tree.loops_around(call) if path is not None else ():
+            paths = (dotted_path(item.func) or "" for item in model.tree.calls_in(loop.body))
+            beside = (other.rpartition(".") for other in paths)
+            found.update(word for receiver, _, word in beside if receiver == (path or "").rpartition(".")[0])
+    return frozenset(found - {_name(run)})
+
+
+def _name(run: Run) -> str | None:
+    """The name of the function that a run begins with."""
+    return None if run.frame.function is None else run.frame.function.name
 
 
 def _owner(run: Run, forward: Event) -> ClassInfo | None:
@@ -123,7 +131,8 @@ def _is_left(run: Run, module: Thing, owner: ClassInfo) -> bool:
     told = [item for item in training if any(_puts_on(event, module) for event in item.events)]
     if told:
         return all(modes_at_end(item, module, EVAL) <= {TRAIN, TRAINED} for item in told)
-    return any(are_called_in_turns(run, item) for item in training)
+    in_turns = _called_in_turns(run) if training else frozenset()
+    return any(_name(item) in in_turns for item in training)
 
 
 def _trains(run: Run, module: Thing) -> bool:
