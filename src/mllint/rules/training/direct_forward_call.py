@@ -108,8 +108,6 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if _is_own(receiver, context) or is_handed_on(context.model, call):
         return
     value = context.value(receiver)
-    if isinstance(value, Module) and is_unhooked(context.model, receiver, value):
-        return
     is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
     if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
         return
@@ -118,6 +116,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         or replaces_forward(context.model, value)
         or is_test_code(context.model)
         or is_in_a_test(context.model, call)
+        or (isinstance(value, Module) and is_unhooked(context.model, receiver, value))
     ):
         return
     written = dotted_path(receiver)

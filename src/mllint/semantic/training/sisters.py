@@ -32,6 +32,8 @@ from mllint.semantic.training.unseen_switches import may_switch_unseen
 from mllint.syntax.shape import dotted_path
 
 _MAX_METHODS = 40
+_UPDATING = frozenset({"backward", "step", "minimize"})
+"""What a class calls, itself or in a base, where it trains."""
 
 
 def is_left_by_sister(run: Run, forward: Event, *, is_named: bool = True) -> bool:
@@ -61,6 +63,8 @@ def leaves_sister_in_evaluation(run: Run, switch: Event) -> bool:
     """
     module, owner = switch.thing, _owner(run, switch)
     if module is None or owner is None or run.is_cut or modes_at_end(run, module, TRAINED) != {EVAL}:
+        return False
+    if not any(_UPDATING.intersection(info.model.calls_by_word) for info in owner.lineage):
         return False
     in_turns = _called_in_turns(run)
     if not in_turns:
