@@ -22,6 +22,7 @@ from mllint.semantic.graph.gradients import Gradients
 from mllint.semantic.names.blocks import fill
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import Receivers
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.training.runs import Runs
 from mllint.semantic.values import Framework, Symbol, Value
@@ -362,10 +363,8 @@ class Model:
         return module_by_use(definition, name)
 
     @cached_property
-    def remembered(self) -> dict[tuple[str, str], Any]:
-        """Answers about the whole file, by who gives them and about which word: each place that asks would else look
-        through all of it.
-        """
+    def remembered(self) -> dict[tuple[object, object], Any]:
+        """Answers about the whole file, by the question and what was asked about."""
         return {}
 
     @cached_property
@@ -442,12 +441,10 @@ class Model:
             return None
         return self.project.model(path)
 
+    @worked_out_once
     def defines(self, module: str) -> bool:
         """Whether the package that a module is of is one of the project itself."""
-        key = ("defines", module)
-        if key not in self.remembered:
-            self.remembered[key] = self.project is not None and self.project.defines(module, self.path)
-        return bool(self.remembered[key])
+        return self.project is not None and self.project.defines(module, self.path)
 
     def neighbour(self, path: Path, calling: str | None = None) -> "Model | None":
         """The model of a file of the same project that this file does not import; ``None`` outside a project.

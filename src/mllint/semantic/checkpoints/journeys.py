@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.wrappings import bindings_of, parts_returned, passed_to, returned_by, takes_out
 from mllint.semantic.events.places import itself_of
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 
 if TYPE_CHECKING:
@@ -69,9 +70,7 @@ def _before(binding: Binding) -> list[tuple["Model", cst.BaseExpression]]:
     return parts_returned(home.value(value.func), binding.path) if isinstance(value, cst.Call) else []
 
 
+@worked_out_once
 def journey_of(model: "Model", node: cst.BaseExpression) -> Journey:
     """The journey of what an expression stands for: every load around asks, and it is followed once."""
-    known: dict[int, Journey] = model.remembered.setdefault(("journeys", ""), {})
-    if id(node) not in known:
-        known[id(node)] = Journey(model, node)
-    return known[id(node)]
+    return Journey(model, node)

@@ -16,6 +16,7 @@ from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.checkpoints.usual_folders import is_written_elsewhere
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument
@@ -191,7 +192,7 @@ class Surroundings:
             node, outermost = outermost.route.call, outermost.route.caller
             parts = [arg.value for arg in node.args]
         definition = function_around(outermost.model, node)
-        if definition is None or not _needs_call(parts, definition):
+        if definition is None or not _needs_call(outermost.model, definition, *parts):
             return [tracer]
         calls = self.calls_of(definition)[:MAX_ROUTES]
         if not calls:
@@ -255,15 +256,12 @@ class _Copy:
         return self._targets[saved]
 
 
+@worked_out_once
 def _copies(model: "Model") -> tuple[_Copy, ...]:
     """The calls in a file that copy or move another."""
-    key = ("saves", "copies")
-    if key not in model.remembered:
-        calls = [call for word in _COPYING for call in model.calls_by_word.get(word, ())]
-        pairs = [(call, *_source_and_target(model, call)) for call in calls]
-        model.remembered[key] = tuple(_Copy(model, *pair) for pair in pairs if pair[1] is not None)
-    known: tuple[_Copy, ...] = model.remembered[key]
-    return known
+    calls = [call for word in _COPYING for call in model.calls_by_word.get(word, ())]
+    pairs = [(call, *_source_and_target(model, call)) for call in calls]
+    return tuple(_Copy(model, *pair) for pair in pairs if pair[1] is not None)
 
 
 def _source_and_target(
@@ -299,21 +297,14 @@ def _entered(tracer: Follower, route: Route) -> Tracer:
     return Tracer(tracer.model, Route(outer, tracer.route.call, tracer.route.definition))
 
 
-def _needs_call(parts: list[cst.BaseExpression], function: "FunctionInfo") -> bool:
+@worked_out_once
+def _needs_call(model: "Model", function: "FunctionInfo", *parts: cst.BaseExpression) -> bool:
     """Whether one of some expressions in a function has another value in each call of it.
 
     Every file around asks, and the answer is the same.
     """
-    known: dict[tuple[int, ...], bool] = function.model.remembered.setdefault(("saves", "need calls"), {})
-    key = (id(function.node), *map(id, parts))
-    if key not in known:
-        known[key] = _depends_on_call(parts, function)
-    return known[key]
-
-
-def _depends_on_call(parts: list[cst.BaseExpression], function: "FunctionInfo") -> bool:
     names = {parameter.name.value for parameter in function.named_parameters} - {function.self_name}
-    model, pending, seen = function.model, [*parts] if names else [], set[int]()
+    pending, seen = [*parts] if names else [], set[int]()
     while pending:
         for part in subtree(pending.pop()):
             if not isinstance(part, cst.Name) or _is_holder(part, model):
@@ -344,15 +335,20 @@ def _calls_in(model: "Model", definition: "FunctionInfo") -> "Iterator[tuple[Mod
 
 def calls_of_function(model: "Model", word: str) -> Iterable[cst.Call]:
     """The calls in a file of what is called ``word`` where it is defined, under whatever name it was imported."""
-    aliases: dict[str, set[str]] | None = model.remembered.get(("functions", "under other names"))
-    if aliases is None:
-        aliases = model.remembered["functions", "under other names"] = {}
-        for alias in model.tree.by_type.get(cst.ImportAlias, ()):
-            if alias.asname is not None and alias.evaluated_alias is not None:
-                aliases.setdefault(alias.evaluated_name.rpartition(".")[2], set()).add(alias.evaluated_alias)
+    aliases = _aliases(model)
     if word not in aliases:
         return model.calls_by_word.get(word, ())
     return [call for each in sorted({word} | aliases[word]) for call in model.calls_by_word.get(each, ())]
+
+
+@worked_out_once
+def _aliases(model: "Model") -> dict[str, set[str]]:
+    """Under which other names a file imports what has a name."""
+    aliases: dict[str, set[str]] = {}
+    for alias in model.tree.by_type.get(cst.ImportAlias, ()):
+        if alias.asname is not None and alias.evaluated_alias is not None:
+            aliases.setdefault(alias.evaluated_name.rpartition(".")[2], set()).add(alias.evaluated_alias)
+    return aliases
 
 
 def _site(model: "Model", call: cst.Call) -> Iterator[_Site]:

@@ -9,6 +9,7 @@ import msgspec
 from mllint.semantic.construction.operators import MAX_LENGTH, binary, compared, is_same, truth
 from mllint.semantic.construction.parts import UNKNOWN, Bound, Closure, Entries, Given, Items, Part
 from mllint.semantic.expressions import attributes
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, File, Function, Symbol
 from mllint.syntax.shape import constant, dotted_path, subscript_index, text_between
@@ -422,14 +423,11 @@ _CHANGES = frozenset(
 )
 
 
+@worked_out_once
 def is_changed(model: "Model", key: str) -> bool:
     """Whether the file changes, in place, the list or dict that a name holds."""
     word = key.rpartition(".")[2]
-    asked = ("is changed", word)
-    if asked not in model.remembered:
-        model.remembered[asked] = any(_changes(model, name) for name in model.names_by_word.get(word, ()))
-    found: bool = model.remembered[asked]
-    return found
+    return any(_changes(model, name) for name in model.names_by_word.get(word, ()))
 
 
 def _changes(model: "Model", name: cst.Name) -> bool:

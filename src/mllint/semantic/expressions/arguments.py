@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.files.testing import may_be_of_tests
 from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import ClassObject, Function, Nothing, Value, functions_of, join
 from mllint.syntax.shape import argument, dotted_path, has_star_arguments
 
@@ -90,19 +91,18 @@ def takes(info: FunctionInfo, call: cst.Call) -> bool:
 
 def is_asked_about(model: "Model", info: FunctionInfo, parameter: cst.Param) -> bool:
     """Whether the function tests what kind of thing the parameter is."""
-    key = ("asked about", "")
-    if key not in model.remembered:
-        model.remembered[key] = set(_asked_about(model))
-    return (id(info.node), parameter.name.value) in model.remembered[key]
+    return (id(info.node), parameter.name.value) in _asked_about(model)
 
 
-def _asked_about(model: "Model") -> Iterator[tuple[int, str]]:
+@worked_out_once
+def _asked_about(model: "Model") -> set[tuple[int, str | None]]:
     """The functions of the file (by the ``id`` of their nodes) with each name whose kind they ask about."""
-    for word in KIND_QUESTIONS:
-        for call in model.calls_by_word.get(word, ()):
-            asked = dotted_path(call.args[0].value) if call.args and isinstance(call.func, cst.Name) else None
-            if asked is not None:
-                yield id(model.enclosing_function(call)), asked
+    calls = (call for word in KIND_QUESTIONS for call in model.calls_by_word.get(word, ()))
+    return {
+        (id(model.enclosing_function(call)), dotted_path(call.args[0].value))
+        for call in calls
+        if call.args and isinstance(call.func, cst.Name)
+    }
 
 
 def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:

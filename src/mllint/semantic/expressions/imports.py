@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import File, Symbol, Unfinished, Value
 from mllint.syntax.shape import dotted_path
@@ -134,15 +135,12 @@ def is_of_standard_library(name: str) -> bool:
     return name.partition(".")[0] in sys.stdlib_module_names
 
 
+@worked_out_once
 def imported_files(model: "Model", project: "Project") -> tuple[Path, ...]:
     """The project's own files that a file imports, by its import statements."""
-    key = ("imported", "files")
-    if key not in model.remembered:
-        located = (project.locate(name, level, model.path) for name, level in _imported_names(model))
-        found = (project.disk.real(str(path)) for path in located if path is not None)
-        model.remembered[key] = tuple(dict.fromkeys(found))
-    files: tuple[Path, ...] = model.remembered[key]
-    return files
+    located = (project.locate(name, level, model.path) for name, level in _imported_names(model))
+    found = (project.disk.real(str(path)) for path in located if path is not None)
+    return tuple(dict.fromkeys(found))
 
 
 def _imported_names(model: "Model") -> Iterator[tuple[str, int]]:

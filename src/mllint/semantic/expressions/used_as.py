@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.uses import reads
 from mllint.syntax.shape import dotted_path
 
@@ -52,17 +53,19 @@ def has_cleared(model: "Model", node: cst.BaseExpression) -> bool:
     return key is not None and bool(_words(model, key, node) & _CLEARS)
 
 
-def _words(model: "Model", key: str, node: cst.BaseExpression) -> frozenset[str]:
+def _words(model: "Model", key: str, node: cst.BaseExpression) -> set[str]:
     """The attributes that the body around a node reads of a name or path."""
-    asked = ("attributes read by function", key)
-    by_function: dict[int, set[str]] | None = model.remembered.get(asked)
-    if by_function is None:
-        by_function = model.remembered[asked] = {}
-        for place in reads(model, key):
-            parent = model.tree.parent(place)
-            if isinstance(parent, cst.Attribute) and parent.value is place:
-                by_function.setdefault(id(model.enclosing_function(place)), set()).add(parent.attr.value)
-    return frozenset(by_function.get(id(model.enclosing_function(node)), ()))
+    return _words_by_function(model, key).get(id(model.enclosing_function(node)), set())
+
+
+@worked_out_once
+def _words_by_function(model: "Model", key: str) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    for place in reads(model, key):
+        parent = model.tree.parent(place)
+        if isinstance(parent, cst.Attribute) and parent.value is place:
+            found.setdefault(id(model.enclosing_function(place)), set()).add(parent.attr.value)
+    return found
 
 
 def _is_only_one_to_step(model: "Model", key: str, node: cst.BaseExpression) -> bool:

@@ -1,7 +1,6 @@
 """Where an expression statement stands: whether anybody wants its result, and whether it can be assigned there."""
 
 import re
-from collections.abc import Iterable, Iterator
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.classes import Role
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import names_in
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import (
@@ -133,22 +133,21 @@ def _is_tried_beside(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     ``try: f(x)`` where errors are to be ignored, and ``else: f(x)`` where they are to be seen.
     """
     call = statement.value if isinstance(statement, cst.Expr) else None
-    attempts = model.tree.by_type.get(cst.Try) if isinstance(call, cst.Call) else None
-    if call is None or not attempts:
+    if not isinstance(call, cst.Call) or not model.tree.by_type.get(cst.Try):
         return False
-    key = ("calls", "tried out")
-    if key not in model.remembered:
-        model.remembered[key] = set(_tried_calls(model, attempts))
-    return (id(model.enclosing_function(call)), fingerprint(call)) in model.remembered[key]
+    return (id(model.enclosing_function(call)), fingerprint(call)) in _tried_calls(model)
 
 
-def _tried_calls(model: "Model", attempts: Iterable[cst.CSTNode]) -> Iterator[tuple[int, Any]]:
+@worked_out_once
+def _tried_calls(model: "Model") -> set[tuple[int, Any]]:
     """The function around each call that is tried out, with what tells such calls."""
-    for attempt in attempts:
+    found: set[tuple[int, Any]] = set()
+    for attempt in model.tree.by_type[cst.Try]:
         lines = attempt.body.body if isinstance(attempt, cst.Try) and attempt.handlers else ()
         for part in (part for line in lines if isinstance(line, cst.SimpleStatementLine) for part in line.body):
             if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and _is_tried(model, part):
-                yield id(model.enclosing_function(part)), fingerprint(part.value)
+                found.add((id(model.enclosing_function(part)), fingerprint(part.value)))
+    return found
 
 
 def _is_tried_out(model: "Model", statement: cst.BaseSmallStatement, body: cst.BaseSuite) -> bool:

@@ -11,6 +11,7 @@ from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, is_super_call, last_statement
@@ -68,7 +69,7 @@ class Late(NamedTuple):
 
 def mentions(definition: "ClassInfo") -> list[Mention]:
     """Every ``X.__init__`` in the methods of the class itself, in source order; or else what was meant for one."""
-    found = [Mention(attribute, _form(definition, attribute)) for attribute in _attributes(definition)]
+    found = [Mention(attribute, _form(definition, attribute)) for attribute in _initializers(definition)]
     return found or [Mention(attribute, Form.MISSPELLED) for attribute in _misspelled_calls(definition)]
 
 
@@ -92,15 +93,17 @@ def _misspelled_calls(definition: "ClassInfo") -> list[cst.Attribute]:
     ]
 
 
-def _attributes(definition: "ClassInfo") -> list[cst.Attribute]:
-    model = definition.model
-    asked = ("initializers by class", "__init__")
-    found: dict[int, list[cst.Attribute]] | None = model.remembered.get(asked)
-    if found is None:
-        found = model.remembered[asked] = {}
-        for attribute in attributes(model, "__init__"):
-            found.setdefault(id(model.tree.nearest(attribute, cst.ClassDef)), []).append(attribute)
-    return found.get(id(definition.node), [])
+def _initializers(definition: "ClassInfo") -> list[cst.Attribute]:
+    """The mentions of ``__init__`` in a class itself."""
+    return _initializers_by_class(definition.model).get(id(definition.node), [])
+
+
+@worked_out_once
+def _initializers_by_class(model: "Model") -> dict[int, list[cst.Attribute]]:
+    found: dict[int, list[cst.Attribute]] = {}
+    for attribute in attributes(model, "__init__"):
+        found.setdefault(id(model.tree.nearest(attribute, cst.ClassDef)), []).append(attribute)
+    return found
 
 
 def _form(definition: "ClassInfo", attribute: cst.Attribute) -> Form:
@@ -155,7 +158,7 @@ def _initializes(definition: "ClassInfo") -> bool:
     method = definition.method("__init__")
     if method is None or method.owner is None:
         return definition.framework is not None
-    return method.owner.has_unknown_base or any(True for _ in _attributes(method.owner))
+    return method.owner.has_unknown_base or bool(_initializers(method.owner))
 
 
 def next_initializer(definition: "ClassInfo") -> "FunctionInfo | str | None":
@@ -185,7 +188,7 @@ def ends_in_mixin(definition: "ClassInfo") -> "FunctionInfo | None":
     if target is None or isinstance(target, str) or target.owner is None or target.owner.framework is not None:
         return None
     owner = target.owner
-    calls_on = any(True for _ in _attributes(owner)) or any(
+    calls_on = bool(_initializers(owner)) or any(
         owner.model.tree.is_below(name, owner.node) for name in owner.model.names_by_word.get("super", ())
     )
     return None if owner.has_unknown_base or calls_on else target
@@ -454,11 +457,10 @@ def is_super(model: "Model", mention: Mention) -> bool:
 
 def _is_builtin_super(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression is the function ``super``. A file that only calls what has that name does not bind it."""
-    if type(node) is cst.Name and node.value == "super":
-        asked = ("only called", "super")
-        if asked not in model.remembered:
-            named = model.names_by_word.get("super", ())
-            model.remembered[asked] = all(type(model.tree.parent(name)) is cst.Call for name in named)
-        if model.remembered[asked]:
-            return True
-    return model.qualified_name(node) == "builtins.super"
+    is_named = type(node) is cst.Name and node.value == "super"
+    return (is_named and _only_calls_super(model)) or model.qualified_name(node) == "builtins.super"
+
+
+@worked_out_once
+def _only_calls_super(model: "Model") -> bool:
+    return all(type(model.tree.parent(name)) is cst.Call for name in model.names_by_word.get("super", ()))

@@ -16,6 +16,7 @@ from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, root_of
 
@@ -30,18 +31,6 @@ _NO_WRAPPER = KeySet(open=frozenset({""}), never=frozenset(WRAPPER_PREFIXES))
 _CHANGES = ADDING_MODULES | ADDING_PARAMETERS | {"append", "extend", "insert", "load_adapter", "register_buffer"}
 # Functions whose name says that they change the modules inside the one that they are given.
 _CHANGING_WORDS = ("lora", "quant", "prune", "fuse", "inject", "adapter", "replace", "patch", "convert", "swap")
-
-
-def module_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
-    """The keys of the state dict of the module that an expression stands for.
-
-    Every file around that loads asks about what is saved in one, and the answer is the same.
-    """
-    known: dict[tuple[int, Module], KeySet] = model.remembered.setdefault(("module", "keys"), {})
-    key = (id(node), module)
-    if key not in known:
-        known[key] = _derived_keys(model, node, module)
-    return known[key]
 
 
 def begins_with_weights(model: "Model", module: Module) -> bool:
@@ -60,7 +49,12 @@ def _home(model: "Model", call: cst.Call | None, definition: "ClassInfo | None")
     return next((home for home in homes if id(call) in home.tree.parents), None)
 
 
-def _derived_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
+@worked_out_once
+def module_keys(model: "Model", node: cst.BaseExpression, module: Module) -> KeySet:
+    """The keys of the state dict of the module that an expression stands for.
+
+    Every file around that loads asks about what is saved in one, and the answer is the same.
+    """
     changed = _changed_later(model, node, module)
     part = Construction().built_at(node, model)
     if isinstance(part, Part) and not (part.is_open and not part.children):

@@ -16,6 +16,7 @@ from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import all_given, argument, constant, dotted_path, last_word
@@ -152,16 +153,17 @@ def _is_dead(place: Assignment) -> bool:
 
 def _is_read_here(definition: "ClassInfo", name: str) -> bool:
     """Whether the class itself calls the attribute: the common case, which costs little to see."""
-    model = definition.model
-    asked = ("classes that call", name)
-    owners: set[int] | None = model.remembered.get(asked)
-    if owners is None:
-        owners = model.remembered[asked] = set()
-        for call in model.calls_by_word.get(name, ()):
-            method = method_of_receiver(model, call.func.value) if isinstance(call.func, cst.Attribute) else None
-            if method is not None and method.owner is not None:
-                owners.add(id(method.owner.node))
-    return id(definition.node) in owners
+    return id(definition.node) in _classes_that_call(definition.model, name)
+
+
+@worked_out_once
+def _classes_that_call(model: "Model", name: str) -> set[int]:
+    owners: set[int] = set()
+    for call in model.calls_by_word.get(name, ()):
+        method = method_of_receiver(model, call.func.value) if isinstance(call.func, cst.Attribute) else None
+        if method is not None and method.owner is not None:
+            owners.add(id(method.owner.node))
+    return owners
 
 
 def _is_complete(definition: "ClassInfo") -> bool:
@@ -234,28 +236,25 @@ def _may_be_saved(definition: "ClassInfo") -> bool:
     return None in names or not names.isdisjoint(words)
 
 
+@worked_out_once
 def _parts_of_loaded(model: "Model") -> frozenset[str]:
     """The names of what classes of a file may be made of, at any depth, that load a state dict in their constructor, or
     are loaded in a file that saves nothing.
     """
-    key = ("unused", "parts of what loads itself")
-    if key not in model.remembered:
-        calls = (call for word in LOADING for call in model.calls_by_word.get(word, ()))
-        functions = (function for call in calls if (function := model.enclosing_function(call)) is not None)
-        owners = (model.function_info(function).owner for function in functions if function.name.value == "__init__")
-        loaded = () if _saves(model) else _loaded_into(model)
-        made = [value.definition for value in loaded if isinstance(value, Module) and value.definition is not None]
-        pending = [owner.node for owner in owners if owner is not None and _loads_itself(owner)]
-        pending += [info.node for info in made if info.model is model]
-        classes = {node.name.value: node for node in model.tree.by_type[cst.ClassDef]}
-        seen = {node.name.value for node in pending}
-        while pending:
-            words = {item.value for item in subtree(pending.pop().body) if type(item) is cst.Name}
-            pending += [classes[word] for word in words & classes.keys() - seen]
-            seen |= words
-        model.remembered[key] = frozenset(seen)
-    parts: frozenset[str] = model.remembered[key]
-    return parts
+    calls = (call for word in LOADING for call in model.calls_by_word.get(word, ()))
+    functions = (function for call in calls if (function := model.enclosing_function(call)) is not None)
+    owners = (model.function_info(function).owner for function in functions if function.name.value == "__init__")
+    loaded = () if _saves(model) else _loaded_into(model)
+    made = [value.definition for value in loaded if isinstance(value, Module) and value.definition is not None]
+    pending = [owner.node for owner in owners if owner is not None and _loads_itself(owner)]
+    pending += [info.node for info in made if info.model is model]
+    classes = {node.name.value: node for node in model.tree.by_type[cst.ClassDef]}
+    seen = {node.name.value for node in pending}
+    while pending:
+        words = {item.value for item in subtree(pending.pop().body) if type(item) is cst.Name}
+        pending += [classes[word] for word in words & classes.keys() - seen]
+        seen |= words
+    return frozenset(seen)
 
 
 def _loads_itself(definition: "ClassInfo") -> bool:
@@ -333,20 +332,17 @@ def _is_used(definition: "ClassInfo", name: str) -> bool:
     return False
 
 
+@worked_out_once
 def _spoken_of(model: "Model") -> frozenset[str]:
     """The attributes that texts of a file begin with, and those that are used in its comments, or in texts that are
     statements: who took the use out knows of it.
     """
-    key = ("unused", "spoken of")
-    if key not in model.remembered:
-        quoted = (word for begun in re.findall(r"[\"']([\w.]+)", model.source.text) for word in begun.split("."))
-        comments = re.findall(r"#[^\n]*", model.source.text)
-        texts = (item for item in model.tree.by_type.get(cst.SimpleString, ()) if "self." in item.value)
-        taken_out = [item.value for item in texts if isinstance(model.tree.parent(item), cst.Expr)]
-        used = (word for text in (*comments, *taken_out) for word in _USED.findall(text))
-        model.remembered[key] = frozenset(quoted).union(used)
-    words: frozenset[str] = model.remembered[key]
-    return words
+    quoted = (word for begun in re.findall(r"[\"']([\w.]+)", model.source.text) for word in begun.split("."))
+    comments = re.findall(r"#[^\n]*", model.source.text)
+    texts = (item for item in model.tree.by_type.get(cst.SimpleString, ()) if "self." in item.value)
+    taken_out = [item.value for item in texts if isinstance(model.tree.parent(item), cst.Expr)]
+    used = (word for text in (*comments, *taken_out) for word in _USED.findall(text))
+    return frozenset(quoted).union(used)
 
 
 def _is_use(model: "Model", node: cst.BaseExpression) -> bool:

@@ -5,5 +5,5 @@
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``own_methods``, ``foreign_reads``,
   ``named_methods``, ``record_fields``; ``spelling`` of their names
 - what happens to a thing under its name: ``mentions``, ``assigned``, ``uses``, ``writes``, ``changes``, ``operands``;
-  ``in_use``: which functions are named at all
+  ``in_use``: which functions are named at all; ``remembered``: questions about a file that are worked out once
 """

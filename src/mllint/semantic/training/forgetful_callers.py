@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.expressions.imports import is_library
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import accumulates_without_end, clearing_of
@@ -78,19 +79,16 @@ def _imported(model: "Model", call: cst.Call) -> "FunctionInfo | None":
     return value.definition if isinstance(value, Function) and value.definition.model is not model else None
 
 
+@worked_out_once
 def _names_of_project(model: "Model") -> frozenset[str]:
     """The names that a file imports from others that are no library."""
-    key = ("names", "of the project")
-    if key not in model.remembered:
-        found = set()
-        for statement in model.tree.by_type.get(cst.ImportFrom, ()):
-            module = dotted_path(statement.module) if statement.module is not None else ""
-            is_own = module is not None and (statement.relative or not is_library(model, module))
-            if is_own and not isinstance(statement.names, cst.ImportStar):
-                found |= {alias.evaluated_alias or alias.evaluated_name for alias in statement.names}
-        model.remembered[key] = frozenset(found)
-    names: frozenset[str] = model.remembered[key]
-    return names
+    found = set()
+    for statement in model.tree.by_type.get(cst.ImportFrom, ()):
+        module = dotted_path(statement.module) if statement.module is not None else ""
+        is_own = module is not None and (statement.relative or not is_library(model, module))
+        if is_own and not isinstance(statement.names, cst.ImportStar):
+            found |= {alias.evaluated_alias or alias.evaluated_name for alias in statement.names}
+    return frozenset(found)
 
 
 def _steps_in(function: "FunctionInfo") -> tuple[cst.Call, ...]:

@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.graph.flags import flagged_module
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module, is_object
@@ -52,18 +53,15 @@ def forgotten_network(model: "Model", given: cst.Call) -> Forgotten | None:
     return None
 
 
+@worked_out_once
 def _taken(model: "Model") -> dict[tuple[int, str], list[cst.Call]]:
     """The calls that take parameters, by the scope they are in and what they are taken of."""
-    asked = ("parameters taken", "")
-    if asked not in model.remembered:
-        found: dict[tuple[int, str], list[cst.Call]] = {}
-        for call in model.calls_by_word.get("parameters", ()):
-            path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
-            if path is not None:
-                found.setdefault((id(model.scope_of(call)), path), []).append(call)
-        model.remembered[asked] = found
-    taken: dict[tuple[int, str], list[cst.Call]] = model.remembered[asked]
-    return taken
+    found: dict[tuple[int, str], list[cst.Call]] = {}
+    for call in model.calls_by_word.get("parameters", ()):
+        path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+        if path is not None:
+            found.setdefault((id(model.scope_of(call)), path), []).append(call)
+    return found
 
 
 def _optimizer_given(model: "Model", given: cst.Call) -> str | None:

@@ -17,6 +17,7 @@ from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
@@ -155,15 +156,13 @@ def inferences_elsewhere_loaded(model: "Model", body: cst.CSTNode) -> Iterator[c
             yield call
 
 
+@worked_out_once
 def _imports_what_loads(model: "Model") -> bool:
     """Whether a file that is imported has state dicts, by the look of it: one that calls is told about its call."""
     project = model.project
-    key = ("imports", "what loads")
-    if key not in model.remembered:
-        model.remembered[key] = project is not None and any(
-            project.has_checkpoints(path, model.path) for path in imported_files(model, project)
-        )
-    return bool(model.remembered[key])
+    return project is not None and any(
+        project.has_checkpoints(path, model.path) for path in imported_files(model, project)
+    )
 
 
 def _is_loaded_elsewhere(model: "Model", occurrence: Occurrence) -> bool:

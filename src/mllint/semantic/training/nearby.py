@@ -14,6 +14,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.flow import is_about_data
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.names.mentions import mentions, whole
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.training.data_loops import is_within_step, may_be_event_of_module, may_be_model
 from mllint.semantic.values import Module
 from mllint.syntax.shape import all_given, dotted_path, fingerprint, last_word
@@ -175,28 +176,22 @@ def is_switched_back(model: "Model", switch: cst.Call) -> bool:
     return computing.keys() <= _switching(model, word)
 
 
+@worked_out_once
 def _computing(model: "Model") -> dict[int, cst.FunctionDef | None]:
     """The functions of a file that compute gradients, by their ``id``; ``None`` for the file's own statements."""
-    key = ("functions", "that compute gradients")
-    if key not in model.remembered:
-        calls = (call for word in _COMPUTING for call in model.calls_by_word.get(word, ()))
-        functions = (model.enclosing_function(call) for call in calls)
-        model.remembered[key] = {id(function): function for function in functions}
-    known: dict[int, cst.FunctionDef | None] = model.remembered[key]
-    return known
+    calls = (call for word in _COMPUTING for call in model.calls_by_word.get(word, ()))
+    functions = (model.enclosing_function(call) for call in calls)
+    return {id(function): function for function in functions}
 
 
+@worked_out_once
 def _switching(model: "Model", word: str) -> frozenset[int]:
     """The functions of a file, by their ``id``, that call ``train()`` of what has a name."""
-    key = ("functions that call train", word)
-    if key not in model.remembered:
-        model.remembered[key] = frozenset(
-            id(model.enclosing_function(call))
-            for call in model.calls_by_word.get("train", ())
-            if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == word and not call.args
-        )
-    known: frozenset[int] = model.remembered[key]
-    return known
+    return frozenset(
+        id(model.enclosing_function(call))
+        for call in model.calls_by_word.get("train", ())
+        if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == word and not call.args
+    )
 
 
 def trains_in_every_round(model: "Model", loop: cst.For | cst.While) -> bool:
@@ -317,13 +312,10 @@ def _may_switch_back(model: "Model", statement: cst.CSTNode, path: str) -> bool:
     return any(isinstance(item, cst.AssignTarget) or (isinstance(item, cst.Arg) and not is_round) for item in held)
 
 
+@worked_out_once
 def _and_who_calls(model: "Model", *words: str) -> frozenset[str]:
     """Some names of what a file calls, and those of its functions that call these."""
-    key = ("who calls", " ".join(words))
-    if key not in model.remembered:
-        calls = (call for word in words for call in model.calls_by_word.get(word, ()))
-        functions = (model.enclosing_function(call) for call in calls)
-        names = frozenset(function.name.value for function in functions if function is not None)
-        model.remembered[key] = names.union(words)
-    known: frozenset[str] = model.remembered[key]
-    return known
+    calls = (call for word in words for call in model.calls_by_word.get(word, ()))
+    functions = (model.enclosing_function(call) for call in calls)
+    names = frozenset(function.name.value for function in functions if function is not None)
+    return names.union(words)

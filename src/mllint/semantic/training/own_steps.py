@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Method, Number, Symbol, Text, functions_of, is_object
 from mllint.syntax.shape import (
     dotted_path,
@@ -35,20 +36,13 @@ _OF_COLLECTIONS = frozenset({
 })  # fmt: skip
 
 
-def keeps_gradients(definition: "ClassInfo", step: "FunctionInfo") -> bool:
-    """Whether the ``step`` of an optimizer class surely uses the gradients and leaves them as they are.
+@worked_out_once
+def keeps_gradients(model: "Model", definition: "ClassInfo") -> bool:
+    """Whether the ``step`` of an optimizer class, in a file, surely uses the gradients and leaves them as they are.
 
     It is followed into whatever it may call of its class, and into the functions of the project. What is not known
     may clear what it is given.
     """
-    asked = (f"keeps gradients in {id(step)}", str(id(definition)))
-    model = step.model
-    if asked not in model.remembered:
-        model.remembered[asked] = _keeps_gradients(definition)
-    return bool(model.remembered[asked])
-
-
-def _keeps_gradients(definition: "ClassInfo") -> bool:
     pending = list(definition.members.reachable("step"))
     seen: set[FunctionInfo] = set()
     uses_them = False

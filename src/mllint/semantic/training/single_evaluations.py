@@ -10,6 +10,7 @@ from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
@@ -236,11 +237,9 @@ def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
     return _first_of_neighbours(model, found, [call for other in others for call in _inferences(model, other)])
 
 
+@worked_out_once
 def _inferences(model: "Model", switch: cst.Call) -> list[cst.Call]:
-    known: dict[int, list[cst.Call]] = model.remembered.setdefault(("inferences", "eval"), {})
-    if id(switch) not in known:
-        known[id(switch)] = list(_find_inferences(model, switch))
-    return known[id(switch)]
+    return list(_find_inferences(model, switch))
 
 
 def _find_inferences(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:

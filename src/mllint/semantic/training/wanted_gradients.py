@@ -13,6 +13,7 @@ from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.arguments import functions_called
 from mllint.semantic.graph.statefulness import parts_made, runs_backward
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import constant, last_word
 from mllint.syntax.walk import subtree
@@ -141,18 +142,15 @@ def may_compute_gradients(forward: Event) -> bool:
     return not is_known and _some_module_computes(forward.frame.model)
 
 
+@worked_out_once
 def _some_module_computes(model: "Model") -> bool:
     """Whether a method of a module asks for gradients, anywhere in the project."""
-    key = ("modules", "compute gradients")
-    if key not in model.remembered:
-        found = set[Path]()
-        if model.project is not None:
-            for module, word in _COMPUTING:
-                found.update(model.project.users(model.path, module, word))
-        models = (model if path == model.path else model.neighbour(path) for path in sorted(found)[:_MAX_FILES])
-        model.remembered[key] = any(other is not None and _a_module_computes(other) for other in models)
-    answer: bool = model.remembered[key]
-    return answer
+    found = set[Path]()
+    if model.project is not None:
+        for module, word in _COMPUTING:
+            found.update(model.project.users(model.path, module, word))
+    models = (model if path == model.path else model.neighbour(path) for path in sorted(found)[:_MAX_FILES])
+    return any(other is not None and _a_module_computes(other) for other in models)
 
 
 def _a_module_computes(model: "Model") -> bool:

@@ -334,7 +334,7 @@ def _leaves_gradients(step: Event) -> bool:
     method = own_method(value, "step")
     if not isinstance(value, Instance) or method is None or _is_given_more(step):
         return False
-    return value.definition.kind == "optimizer" and keeps_gradients(value.definition, method)
+    return value.definition.kind == "optimizer" and keeps_gradients(method.model, value.definition)
 
 
 def _has_step_of_its_own(step: Event) -> bool:
