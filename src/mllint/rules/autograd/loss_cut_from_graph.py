@@ -74,9 +74,8 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.constant_terms import constant_terms
 from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
-from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward
+from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward, given_back_without_graph
 from mllint.semantic.graph.differentiability import dead_loss
-from mllint.semantic.graph.loss_classes import given_back_without_graph
 
 rule = Rule(
     code="ML204",

@@ -78,8 +78,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
-from mllint.semantic.training.forgotten_networks import forgotten_network
-from mllint.semantic.training.lost_groups import lost_group
+from mllint.semantic.training.forgotten_networks import forgotten_network, lost_group
 
 rule = Rule(
     code="ML218",

@@ -75,8 +75,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.training.stale_through_helpers import stale_calls
-from mllint.semantic.training.stale_weights import stale_weights
+from mllint.semantic.training.stale_weights import stale_calls, stale_weights
 
 rule = Rule(
     code="ML217",

@@ -77,8 +77,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules.replaced import replaced_submodules
-from mllint.semantic.modules.unused import unused_submodules
+from mllint.semantic.modules.unused import replaced_submodules, unused_submodules
 from mllint.semantic.modules.weights import has_only_buffers
 
 rule = Rule(

@@ -70,8 +70,7 @@ from mllint.edits import NodeFix, append_trailer
 from mllint.knowledge import lookup
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.loads import Load
-from mllint.semantic.checkpoints.made_alike import is_read_bare_beside
-from mllint.semantic.checkpoints.taken_alike import is_taken_alike
+from mllint.semantic.checkpoints.taken_alike import is_read_bare_beside, is_taken_alike
 from mllint.semantic.checkpoints.wrapped import (
     WrappedSave,
     is_handed_in,

@@ -56,9 +56,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses, rename_attribute
 from mllint.knowledge.words import MODES
 from mllint.rule import Finding, Rule
-from mllint.semantic.expressions.asked_functions import is_asked, may_be_called_elsewhere
-from mllint.semantic.expressions.truth import compared_to_bool
-from mllint.semantic.names.mentions import whole
+from mllint.semantic.expressions.truth import compared_to_bool, is_asked, may_be_called_elsewhere
+from mllint.semantic.names.uses import whole
 from mllint.semantic.values import Batch, Function, Method, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path
 

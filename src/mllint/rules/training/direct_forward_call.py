@@ -76,9 +76,7 @@ from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
-from mllint.semantic.modules.replaced_forward import is_wrapper, replaces_forward
-from mllint.semantic.modules.stand_ins import is_handed_on
-from mllint.semantic.modules.unhooked import is_only_shown, is_unhooked
+from mllint.semantic.modules.unhooked import is_handed_on, is_only_shown, is_unhooked, is_wrapper, replaces_forward
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module, Value

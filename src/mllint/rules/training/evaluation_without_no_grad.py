@@ -104,8 +104,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until_done
-from mllint.semantic.training.evaluation import evaluates_with_graph, may_need_the_graph, trains_too
-from mllint.semantic.training.left_over import is_left_over
+from mllint.semantic.training.evaluation import evaluates_with_graph, is_left_over, may_need_the_graph, trains_too
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import failed_without, switches_off_itself, wants_no_gradients
 from mllint.syntax.shape import has_few_rounds

@@ -7,13 +7,12 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Record
-from mllint.semantic.checkpoints.never_given import is_never_given
+from mllint.semantic.checkpoints.never_reached import is_never_given
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import conditions, is_in_another_branch, leaves, parts_of_test, verdicts
 from mllint.semantic.names.in_use import is_idle, is_named, outermost_function
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import uses_of_bound
+from mllint.semantic.names.uses import mentions, uses_of_bound
 from mllint.semantic.values import Module, Symbol
 from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree

@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.aliases import alias_of
 from mllint.semantic.checkpoints.snapshots import Snapshot
-from mllint.semantic.names.mentions import method_calls
+from mllint.semantic.names.uses import method_calls
 from mllint.semantic.values import Module
 from mllint.syntax.shape import called_on, dotted_path, items_of, last_word
 

@@ -5,12 +5,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.entry_used import entries_used
 from mllint.semantic.checkpoints.handling import is_unreached
-from mllint.semantic.checkpoints.mistaken import taken_for_module
+from mllint.semantic.checkpoints.mistaken import entries_used, read_again, taken_for_module, unpacked
 from mllint.semantic.checkpoints.never_written import never_written
-from mllint.semantic.checkpoints.read_again import read_again
-from mllint.semantic.checkpoints.unpacked import unpacked
 from mllint.semantic.checkpoints.wording import words_of_absent, words_of_path, words_of_unpacking, words_of_use
 
 if TYPE_CHECKING:

@@ -1,23 +1,20 @@
-"""Lines that no known call of a function reaches, since a test of a parameter is decided by its default.
-
-``if world_size > 1: self.net = DistributedDataParallel(net)`` of ``def __init__(self, net, world_size=1)``, where
-everybody who makes one gives a network alone: nothing is ever wrapped there.
-"""
+"""Lines that no known call of a function reaches, by what its calls leave to a default."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.expressions.arguments import MAX_CALLS
 from mllint.semantic.names.assigned import assigned
-from mllint.semantic.names.conditions import decided, verdicts
-from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.conditions import decided, parts_of_test, verdicts
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import ClassObject, Function, Instance, Module
-from mllint.syntax.shape import constant, has_star_arguments, is_target, last_word
+from mllint.syntax.shape import constant, dotted_path, has_star_arguments, is_target, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -25,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def is_never_reached(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a test around a place asks for what a default alone decides, and it is not what is asked for."""
+    """Whether a test around a place asks for what a default alone decides, and it is not what is asked for.
+
+    ``if world_size > 1: self.net = DistributedDataParallel(net)`` of ``def __init__(self, net, world_size=1)``, where
+    everybody who makes one gives a network alone: nothing is ever wrapped there.
+    """
     for test, holds in verdicts(model, node):
         known = decided(test, lambda part: _default_of(model, part))
         if known is not None and known is not holds:
@@ -132,3 +133,40 @@ def _is_called_by_subclasses(info: "FunctionInfo") -> bool:
         if isinstance(definition, cst.ClassDef)
         for base in definition.bases
     )
+
+
+def is_never_given(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place is reached only with an argument that is left out by every call that is known, at least one.
+
+    ``if scheduler is not None: scheduler.load_state_dict(checkpoint["scheduler"])`` of ``def load(path,
+    scheduler=None)``, which every script calls with a path alone: that the files have no such entry does no harm.
+    """
+    tests = [part for test, holds in verdicts(model, node) if holds for part in parts_of_test(test)]
+    return any(_is_left_out(model, asked) for test in tests if (asked := _asked_for(test)) is not None)
+
+
+def _asked_for(test: cst.BaseExpression) -> cst.Name | None:
+    """What a test asks for, whether it was given: ``scheduler is not None``, ``scheduler``."""
+    match test:
+        case cst.Name():
+            return test
+        case cst.Comparison(
+            left=cst.Name() as asked,
+            comparisons=[cst.ComparisonTarget(operator=cst.IsNot(), comparator=cst.Name("None"))],
+        ):
+            return asked
+    return None
+
+
+def _is_left_out(model: "Model", asked: cst.Name) -> bool:
+    bindings = [item for item in model.reaching(asked) if item.kind is not BindingKind.NARROWED]
+    function = bindings[0].scope.node if len(bindings) == 1 else None
+    if not isinstance(function, cst.FunctionDef) or bindings[0].kind is not BindingKind.PARAMETER:
+        return False
+    info, name = model.function_info(function), asked.value
+    default = next((item.default for item in info.named_parameters if item.name.value == name), None)
+    if default is None or dotted_path(default) != "None":
+        return False
+    calls = (*model.surroundings.calls_of(info), *model.surroundings.calls_elsewhere(info))
+    given = [Route(Follower(caller), call, info).argument(name) for caller, call in calls]
+    return bool(given) and all(item is not None and item[1] is default for item in given)

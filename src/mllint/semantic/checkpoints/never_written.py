@@ -1,4 +1,4 @@
-"""Entries that are read of a file though the code that writes it writes none of that name.
+"""Entries that are read of a file though the code that writes it writes none of that name, or a test asks for another.
 
 ``torch.save({"step": step}, path)``, and then ``torch.load(path)["epoch"]``. Entries that are loaded into something at
 once are those of ``loads``, unless a class of the project says what its ``load_state_dict`` does with them. What code
@@ -20,12 +20,14 @@ from mllint.semantic.checkpoints.counterparts import (
     never_saved,
     saved_beside,
 )
-from mllint.semantic.checkpoints.handling import is_guarded
+from mllint.semantic.checkpoints.handling import is_guarded, uses
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
+from mllint.semantic.names.conditions import parts_of_test, verdicts
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.syntax.shape import last_word, string_literal, subscript_index
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -94,3 +96,53 @@ def _is_read(model: "Model", item: cst.Subscript) -> bool:
     is_loaded = call is not None and load_of(model, call) is not None
     is_written = isinstance(model.tree.parent(item), (cst.AssignTarget, cst.AugAssign, cst.Del))
     return string_literal(subscript_index(item)) is not None and not is_loaded and not is_written
+
+
+def asked_under_another(load: Load) -> tuple[str, str] | None:
+    """The key that the tests around a load ask for, and the one that is read: one of the two begins or ends the other.
+
+    The first is mentioned nowhere else, the second nowhere in the tests.
+
+    ``if state["lr_scheduler"] is not None: scheduler.load_state_dict(state["scheduler"])``: only one of the two is
+    there.
+    """
+    model, item = load.model, load.given
+    key = string_literal(subscript_index(item)) if isinstance(item, cst.Subscript) else None
+    if key is None or not isinstance(item, cst.Subscript):
+        return None
+    tests = [test for test, is_true in verdicts(model, load.call) if is_true]
+    found = [part for test in tests for part in parts_of_test(test) if _is_there_where_true(part)]
+    inside = {id(node) for part in found for node in subtree(part)}
+    if not inside:
+        return None
+    asked, read = set[str](), set[str]()
+    for use in uses(item.value, model):
+        for name, node in _keys_at(model, use):
+            (asked if id(node) in inside else read).add(name)
+    others = [name for name in asked - read if name != key and (name in key or key in name)]
+    return (others[0], key) if len(others) == 1 and key not in asked else None
+
+
+def _is_there_where_true(test: cst.BaseExpression) -> bool:
+    """Whether a test that asks for an entry holds where the entry is there, and is something."""
+    if not isinstance(test, cst.Comparison):
+        return isinstance(test, (cst.Subscript, cst.Call))
+    operators = [target.operator for target in test.comparisons]
+    return len(operators) == 1 and isinstance(operators[0], (cst.In, cst.IsNot))
+
+
+def _keys_at(model: "Model", use: cst.BaseExpression) -> Iterator[tuple[str, cst.CSTNode]]:
+    """The string keys that are taken of a dict, or looked for in it, where a name of it stands."""
+    above = model.tree.parent(use)
+    if isinstance(above, cst.Subscript) and above.value is use:
+        name = string_literal(subscript_index(above))
+    elif isinstance(above, cst.ComparisonTarget) and isinstance(above.operator, (cst.In, cst.NotIn)):
+        comparison = model.tree.parent(above)
+        name = string_literal(comparison.left) if isinstance(comparison, cst.Comparison) else None
+    elif isinstance(above, cst.Attribute) and above.attr.value in ("get", "pop"):
+        call = model.tree.parent(above)
+        name = string_literal(call.args[0].value) if isinstance(call, cst.Call) and call.args else None
+    else:
+        return
+    if name is not None:
+        yield name, above

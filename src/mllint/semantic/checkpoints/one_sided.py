@@ -1,4 +1,6 @@
-"""Loads from one module into another of which only one is in a wrapper, and that only on some ways of the program."""
+"""Loads of which only one side has the prefix of a wrapper in its keys: from one module into another, on some ways of
+the program, of keys that the code reads, and in two branches.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -7,17 +9,21 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
-from mllint.semantic.checkpoints.contents import State
-from mllint.semantic.checkpoints.loads import Load
+from mllint.semantic.checkpoints.contents import FromFile, State
+from mllint.semantic.checkpoints.handling import entries_read
+from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.routes import Follower, Route
+from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.checkpoints.wrapped import is_taken_off
 from mllint.semantic.checkpoints.wrappings import WRAPPERS, prefix_of, wrappings
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.names.assigned import only_assigned
-from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import calls_of_path
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree
@@ -184,3 +190,98 @@ def names_in(model: "Model", test: cst.BaseExpression, steps: int = 0) -> Iterat
         for binding in model.reaching(part) if steps < MAX_STEPS else ():
             if binding.kind is BindingKind.ASSIGN and binding.value is not None:
                 yield from names_in(model, binding.value, steps + 1)
+
+
+def told_by_keys(load: Load) -> OneSided | None:
+    """The wrapper whose prefix the keys of only one side have, by those that are read of the very dict.
+
+    ``state["pool.centroids"].shape`` is read, ``net.pool`` is in ``DataParallel``, the state is loaded into ``net``.
+    """
+    if load.is_strict is not True:
+        return None
+    read = [key for key in entries_read(load) if "." in key]
+    content = Tracer(load.model).content(load.given) if read else None
+    if not isinstance(content, FromFile) or content.renames or is_handled(load.model, load.receiver, load.call):
+        return None
+    for part, wrapper in _wrapped(load.model, load.receiver):
+        prefix = prefix_of((wrapper,))
+        if any(key.startswith(part) and not key.startswith(part + prefix) for key in read):
+            return OneSided(prefix, wrapper.rpartition(".")[2], False, part)
+    for prefix in WRAPPER_PREFIXES:
+        if any(key.startswith(prefix) for key in read) and isinstance(load.value, Module):
+            return OneSided(prefix, "", True) if is_surely_bare(load.model, load.receiver) else None
+    return None
+
+
+def _wrapped(model: "Model", node: cst.BaseExpression) -> Iterator[tuple[str, str]]:
+    """What may be in a wrapper of a module at a place, all of it (empty) or a part (``pool.``), with the wrapper."""
+    for wrappers in wrappings(model, node):
+        if wrappers is not None and len(wrappers) == 1:
+            yield "", wrappers[0]
+    scope, path = model.scope_of(node), f"{dotted_path(node)}."
+    for key in scope.bindings:
+        if not key.startswith(path) or "." in key.removeprefix(path):
+            continue
+        for binding in scope.reaching(key, node).bindings:
+            made = None if binding.value is None else as_itself(binding.value)
+            name = model.qualified_name(made.func) if isinstance(made, cst.Call) else None
+            if name is not None and (wrapper := lookup.wrapper(name)) is not None and wrapper.prefix:
+                yield f"{key.removeprefix(path)}.", name
+
+
+_KEY = "layer.0.weight"
+_IS_THERE = "is_available"
+
+
+def stripped_beside(load: Load) -> str | None:
+    """The prefix that another branch takes off the keys of the same file before it loads them into the same module.
+
+    Whichever keys the file has, one of the two raises: the module is in a wrapper on neither way, and what decides
+    between them is whether there is a GPU, which says nothing of the file.
+    """
+    others = list(_loads_beside(load)) if load.is_strict else []
+    content = Tracer(load.model).content(load.given) if others else None
+    if not isinstance(content, FromFile) or content.renames:
+        return None
+    path = read_path(content)
+    for other in others if path is not None else ():
+        given = Tracer(load.model).content(other.given)
+        if not isinstance(given, FromFile) or given.trail != content.trail or read_path(given) != path:
+            continue
+        for prefix in WRAPPER_PREFIXES:
+            receivers = (load.receiver, other.receiver)
+            if _takes_off(given, prefix) and all(is_surely_bare(load.model, node) for node in receivers):
+                return prefix
+    return None
+
+
+def _loads_beside(load: Load) -> Iterator[Load]:
+    """The strict loads into a thing of the same name in another branch of the same function."""
+    model, function = load.model, load.model.enclosing_function(load.call)
+    path = dotted_path(load.receiver)
+    for call in () if path is None else calls_of_path(model, f"{path}.{load.method}"):
+        is_beside = model.enclosing_function(call) is function and is_in_another_branch(model, load.call, call)
+        if is_beside and _depends_on_device(load, call):
+            other = load_of(model, call)
+            if other is not None and other.is_strict:
+                yield other
+
+
+def _depends_on_device(load: Load, other: cst.Call) -> bool:
+    """Whether the ``if`` that has two loads in its branches asks for a GPU, and not for how many."""
+    around = set(map(id, load.model.tree.ancestors(other)))
+    for ancestor in load.model.tree.ancestors(load.call):
+        if isinstance(ancestor, cst.If) and id(ancestor) in around:
+            asked = {name.rpartition(".")[2] for name in names_in(load.model, ancestor.test)}
+            return _IS_THERE in asked and not any("count" in name for name in asked)
+    return False
+
+
+def _takes_off(content: FromFile, prefix: str) -> bool:
+    """Whether a key with the prefix loses it on the way, and one without does not stay what it was."""
+    keys: tuple[str, ...] | None = (prefix + _KEY,)
+    others: tuple[str, ...] | None = (_KEY,)
+    for rename in content.renames:
+        keys = rename(keys[0]) if keys is not None and len(keys) == 1 else None
+        others = rename(others[0]) if others is not None and len(others) == 1 else None
+    return keys == (_KEY,) and others is not None and others != (_KEY,)

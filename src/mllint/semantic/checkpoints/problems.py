@@ -1,33 +1,39 @@
 """What is surely wrong with a load of a state dict."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
-from mllint.knowledge.words import STATEFUL
-from mllint.semantic.checkpoints.asked import asked_under_another
+from mllint.knowledge.words import LOADING, STATEFUL
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import is_crosswise, records_written, written_beside
-from mllint.semantic.checkpoints.handling import completed_dict, entries_read, found_before, is_guarded, is_used_as_dict
-from mllint.semantic.checkpoints.keys_read import told_by_keys
-from mllint.semantic.checkpoints.loads import Load, contents, wanted
-from mllint.semantic.checkpoints.misnamed import misnamed
-from mllint.semantic.checkpoints.never_written import may_be_of_another
-from mllint.semantic.checkpoints.of_class import is_loaded_otherwise, written_of_class
-from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped
+from mllint.semantic.checkpoints.handling import (
+    completed_dict,
+    entries_read,
+    found_before,
+    is_guarded,
+    is_used_as_dict,
+    runs_with,
+)
+from mllint.semantic.checkpoints.loads import Load, contents, load_of, wanted
+from mllint.semantic.checkpoints.never_written import asked_under_another, may_be_of_another
+from mllint.semantic.checkpoints.one_sided import OneSided, one_sided, saved_half_wrapped, stripped_beside, told_by_keys
+from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.shared_state import SharedState, shared_state
-from mllint.semantic.checkpoints.stripped import stripped_beside
 from mllint.semantic.checkpoints.taken_out import taken_out
-from mllint.semantic.checkpoints.told_elsewhere import written_as_read_elsewhere
-from mllint.semantic.checkpoints.tracing import Tracer
-from mllint.semantic.checkpoints.two_forms import entries_loaded
+from mllint.semantic.checkpoints.told_elsewhere import is_loaded_otherwise, written_as_read_elsewhere, written_of_class
+from mllint.semantic.checkpoints.tracing import Tracer, path_given, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
 from mllint.semantic.modules.module_keys import ANYTHING
+from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.uses import calls_of_path
 from mllint.semantic.values import ClassObject, Instance, Module, Object, is_object
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -330,3 +336,80 @@ def one_sided_prefix(load: Load, problem: Problem) -> tuple[str, bool] | None:
         if wanted != given:
             return prefix, given
     return None
+
+
+class Misnamed(msgspec.Struct, frozen=True):
+    """The path that is read, and the save that was meant."""
+
+    path: Path
+    saved: Saved
+
+
+def misnamed(load: "Load") -> Misnamed | None:
+    """What a load was to read; ``None`` where the path may be that of any file, or is written to.
+
+    Only what this very file saves of a thing of the same name tells that it is no other file.
+
+    ``weights/last`` beside ``weights/last.pth``, ``weight/last.pth`` beside ``weights/last.pth``.
+    """
+    content = Tracer(load.model).content(load.given)
+    if not isinstance(content, FromFile) or content.place.model is not load.model:
+        return None
+    path = read_path(content)
+    if path is None or path.is_blank:
+        return None
+    everything = load.model.surroundings.saved
+    if any(saved.path is None or saved.path.is_blank or saved.path.is_same_as(path) for saved in everything):
+        return None
+    close = [saved for saved in everything if saved.path is not None and saved.path.is_nearly(path)]
+    return next((Misnamed(path, saved) for saved in close if _is_of_receiver(saved.content, load)), None)
+
+
+def _is_of_receiver(content: Content | None, load: "Load") -> bool:
+    """Whether the state of something that is called like the receiver, in this file, is in there."""
+    if isinstance(content, Record):
+        return any(_is_of_receiver(item, load) for item in content.items.values() if isinstance(item, State))
+    call = content.place.node if isinstance(content, State) and content.place.model is load.model else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return False
+    owner = dotted_path(call.func.value) or ""
+    return owner.removesuffix(".module").rpartition(".")[2] == last_word(load.receiver)
+
+
+def entries_loaded(load: Load, content: FromFile) -> tuple[str, ...]:
+    """The entries of the file, which one load is given as a whole, that others load along with it into the same thing.
+
+    Nothing where the path may stand for two files.
+
+    ``net.load_state_dict(torch.load(path))``, ``state = torch.load(path)``, ``net.load_state_dict(state["net"])``: only
+    one of the two fits.
+    """
+    path, receiver = read_path(content), dotted_path(load.receiver)
+    others = list(_loads_beside(load, receiver)) if path is not None and receiver is not None else []
+    found: list[str] = []
+    for other in others:
+        given = Tracer(load.model).content(other.given)
+        if not isinstance(given, FromFile) or len(given.trail) != 1 or given.renames or is_guarded(other):
+            continue
+        if read_path(given) == path and _holders(given) == _holders(content):
+            found.append(given.trail[0])
+    return tuple(dict.fromkeys(found))
+
+
+def _loads_beside(load: Load, receiver: str) -> Iterator[Load]:
+    """The other strict loads into the very same thing, of the same function, that run whenever this one does."""
+    model, function = load.model, load.model.enclosing_function(load.call)
+    for call in (call for word in sorted(LOADING) for call in calls_of_path(model, f"{receiver}.{word}")):
+        is_other = call is not load.call and model.enclosing_function(call) is function
+        other = load_of(model, call) if is_other and runs_with(call, load) else None
+        if other is not None and other.is_strict and model.reaching(other.receiver) == model.reaching(load.receiver):
+            yield other
+
+
+def _holders(content: FromFile) -> list[tuple[Binding, ...]]:
+    """What binds the names in the path that a call reads: the same text of two bindings is two paths."""
+    given = path_given(content)
+    if given is None:
+        return []
+    reader, source = Tracer(content.place.model, content.route).origin(given)
+    return [tuple(reader.model.reaching(part)) for part in subtree(source) if isinstance(part, cst.Name)]

@@ -14,18 +14,16 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.contents import FromFile
-from mllint.semantic.checkpoints.entry_used import entries_used
 from mllint.semantic.checkpoints.handling import is_saved_together
-from mllint.semantic.checkpoints.mistaken import taken_for_module
+from mllint.semantic.checkpoints.mistaken import entries_used, taken_for_module
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.tracing import read_path
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import class_around, function_around
-from mllint.semantic.names.mentions import method_calls
 from mllint.semantic.names.narrowing import narrowing
-from mllint.semantic.names.uses import uses_of_bound
+from mllint.semantic.names.uses import method_calls, uses_of_bound
 from mllint.semantic.values import (
     Array,
     ClassObject,

@@ -9,8 +9,7 @@ from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
 from mllint.semantic.expressions.arguments import callers, calls_of
 from mllint.semantic.names.conditions import is_above
-from mllint.semantic.names.mentions import mentions, method_calls
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import bound_by, mentions, method_calls, uses
 from mllint.semantic.values import ClassObject, Loaded, Module, Object, StateDict, is_object
 from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, is_super_call, last_word
 from mllint.syntax.walk import subtree

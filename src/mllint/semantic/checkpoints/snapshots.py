@@ -17,10 +17,9 @@ from mllint.semantic.checkpoints.aliases import Alias, alias_of
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.overwriting import WRITING, writes_into
 from mllint.semantic.checkpoints.saving import is_saved_below
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, kept_as, reads, uses, uses_of_bound
+from mllint.semantic.names.uses import attributes, bound_by, kept_as, reads, uses, uses_of_bound
 from mllint.semantic.values import Function, Instance, Module, Value
 from mllint.syntax.shape import argument, constant, dotted_path, last_statement, string_literal, subscript_index
 

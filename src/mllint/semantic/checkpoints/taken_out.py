@@ -21,9 +21,8 @@ from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.names.uses import mentions, without_narrowing
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 

@@ -32,8 +32,8 @@ from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_left_out
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import (
     ClassObject,
     Function,

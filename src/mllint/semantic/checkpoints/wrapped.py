@@ -27,8 +27,8 @@ from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.conditions import parts_of_test, verdicts
 from mllint.semantic.names.definitions import class_around, function_around
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, fingerprint
 

@@ -10,7 +10,7 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.wrappings import WRAPPERS, passed_elsewhere, wrappers_of
 from mllint.semantic.expressions.arguments import passed_for
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path
 

@@ -2,10 +2,9 @@
 
 - ``inference`` asks the others: ``calls``, ``attributes``, ``arguments``, ``returns``, ``class_methods``,
   ``iteration``, ``module_lists``, ``tensors``, ``module_outputs``, ``passed_graph``, ``imports``, ``annotations``,
-  ``conditional``, ``narrowed``, ``encodings``, ``options`` (of argparse), ``picked`` (``getattr(nn, name)``),
+  ``narrowed``, ``encodings``, ``options`` (of argparse), ``picked`` (``getattr(nn, name)``),
   ``tables`` (``MODELS[name]``); and remembers: ``derivation``, also of things that are defined by each other
-- where that says nothing, what the use of a thing tells: ``evidence``, ``used_as``, ``moved_tensors``; and its
-  spelling, never as a proof: ``hints``
-- questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``, ``defaults``,
-  ``asked_functions``, ``only_read``; ``quantities``: numbers of which only the sign is known
+- where that says nothing, what the use of a thing tells: ``evidence``; and its spelling, never as a proof: ``hints``
+- questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``;
+  ``quantities``: numbers of which only the sign is known
 """

@@ -13,11 +13,10 @@ from mllint.semantic.expressions import attributes, evidence, picked
 from mllint.semantic.expressions.annotations import annotated, declares_no_tensor
 from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
-from mllint.semantic.expressions.conditional import conditional
 from mllint.semantic.expressions.imports import imported
 from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, numbered_module
-from mllint.semantic.expressions.narrowed import after_test, narrowed
+from mllint.semantic.expressions.narrowed import after_test, conditional, narrowed
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment, is_one_size, may_be_filled
 from mllint.semantic.names.changes import new_items

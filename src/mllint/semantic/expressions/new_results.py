@@ -9,8 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.annotations import declares_no_tensor
 from mllint.semantic.expressions.imports import is_library
 from mllint.semantic.files.testing import is_benchmark
-from mllint.semantic.names.mentions import calls_among
-from mllint.semantic.names.uses import uses
+from mllint.semantic.names.uses import calls_among, uses
 from mllint.semantic.values import (
     Array,
     Batch,

@@ -22,9 +22,8 @@ from mllint.semantic.graph.made_of_data import MAKERS, is_computed
 from mllint.semantic.graph.taken_off import adds_loss, computes_alone, computes_loss, taken_off
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_above
-from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import reads
+from mllint.semantic.names.uses import calls_of_path, reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
@@ -329,7 +328,7 @@ class Cuts:
     def _is_flagged_by_call(self, node: cst.BaseExpression, path: str) -> bool:
         """Whether ``loss.requires_grad_()`` or ``loss.requires_grad = True`` stands before the place."""
         scope = self.model.scope_of(node)
-        calls = calls_of(self.model, f"{path}.requires_grad_")
+        calls = calls_of_path(self.model, f"{path}.requires_grad_")
         if any(self.model.scope_of(call) is scope and is_above(scope, call, node) for call in calls):
             return True
         return bool(scope.reaching(f"{path}.requires_grad", node).bindings)

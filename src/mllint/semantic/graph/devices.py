@@ -12,8 +12,8 @@ from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.mentions import calls_among, calls_of
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import calls_among, calls_of_path
 from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
 from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import argument, discarded_calls, dotted_path, has_star_arguments, string_literal
@@ -59,7 +59,7 @@ def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
     if moved is None or not (_DEFAULTS | _BEFORE_CALLS).isdisjoint(model.names_by_word):
         return
     path, statement = moved
-    for call in calls_of(model, path):
+    for call in calls_of_path(model, path):
         if has_star_arguments(call) or not stands_before(model, statement, call):
             continue
         module = model.value(call.func)

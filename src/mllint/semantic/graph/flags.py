@@ -10,10 +10,9 @@ from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.used_as_modules import OF_MODULES, is_given_as_module
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.assigned import all_assigned, only_assigned
-from mllint.semantic.names.mentions import attributes, calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import reads, without_narrowing
+from mllint.semantic.names.uses import attributes, calls_of_path, reads, without_narrowing
 from mllint.semantic.values import (
     ClassObject,
     Elements,
@@ -180,7 +179,7 @@ def is_so_anyway(model: "Model", node: cst.BaseExpression, statement: cst.CSTNod
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether the class or function around calls a thing, as nobody can call a tensor."""
     path, holder = dotted_path(node), _around(model, node)
-    return holder is not None and any(model.tree.is_below(call, holder) for call in calls_of(model, path or ""))
+    return holder is not None and any(model.tree.is_below(call, holder) for call in calls_of_path(model, path or ""))
 
 
 def _does_what_modules_do(model: "Model", node: cst.BaseExpression) -> bool:

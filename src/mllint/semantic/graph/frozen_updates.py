@@ -16,9 +16,9 @@ from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.by_hand import holder_of_gradient
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.names.assigned import only_assigned
-from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import calls_of_path
 from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import (
     argument,
@@ -80,7 +80,7 @@ def _calls_that_freeze(model: "Model", node: cst.CSTNode, path: str) -> Iterator
             break
         if isinstance(ancestor, (cst.If, cst.While, cst.Try)):
             return
-    for call in calls_of(model, f"self.{info.name}"):
+    for call in calls_of_path(model, f"self.{info.name}"):
         around = model.enclosing_function(call)
         if around is not None and model.function_info(around).owner is info.owner:
             yield call
@@ -124,7 +124,7 @@ def cut_path(model: "Model", call: cst.Call) -> str | None:
             is_body = child is ancestor.body
             other = ancestor.orelse if is_body else ancestor.body
             if _begins_later(ancestor.test) if is_body else _ends_later(ancestor.test):
-                return path if any(_is_trained(model, item, other) for item in calls_of(model, path)) else None
+                return path if any(_is_trained(model, item, other) for item in calls_of_path(model, path)) else None
         if isinstance(ancestor, (cst.FunctionDef, cst.For, cst.While)):
             return None
         child = ancestor

@@ -39,9 +39,8 @@ from mllint.semantic.graph.statefulness import (
 from mllint.semantic.names.changes import is_flagged
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import attributes, bound_by, uses
 from mllint.semantic.values import (
     Choice,
     ClassObject,

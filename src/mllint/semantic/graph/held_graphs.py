@@ -23,9 +23,9 @@ from mllint.semantic.graph.terms import addends, is_spent_term
 from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
 from mllint.syntax.shape import (
     argument,

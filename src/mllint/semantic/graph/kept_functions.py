@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.mentions import whole
+from mllint.semantic.names.uses import whole
 from mllint.semantic.values import Function
 from mllint.syntax.shape import last_word
 

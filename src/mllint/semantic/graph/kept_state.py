@@ -11,9 +11,9 @@ from mllint.semantic.graph.hidden_state import Carried, Loop, is_handed_on, walk
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.conditions import always_runs
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Function, Module, Symbol
 from mllint.syntax.shape import constant, dotted_path, items_of, last_word
 from mllint.syntax.walk import subtree

@@ -12,11 +12,10 @@ from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.classes import Role
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.names.uses import mentions, without_narrowing
 from mllint.semantic.values import (
     Batch,
     ClassObject,

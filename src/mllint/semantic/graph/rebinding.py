@@ -8,10 +8,9 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import reads, uses, uses_of_bound
+from mllint.semantic.names.uses import mentions, reads, uses, uses_of_bound
 from mllint.semantic.values import Framework, Module, StateDict, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import called_on, constant, dotted_path, last_word

@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import saved_tensors
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.mentions import whole
+from mllint.semantic.names.uses import whole
 from mllint.semantic.values import ClassObject, Module
 from mllint.syntax.shape import argument, has_star_arguments, last_word
 

@@ -12,7 +12,6 @@ import msgspec
 
 from mllint.knowledge import saved_tensors
 from mllint.knowledge.saved_tensors import Saved
-from mllint.semantic.graph.block_options import chosen, is_reached, left_by_options
 from mllint.semantic.graph.given_graphs import called_by, given_by_callers, is_attached
 from mllint.semantic.graph.in_place import (
     changed_by_function,
@@ -21,7 +20,7 @@ from mllint.semantic.graph.in_place import (
     last_layer,
     works_in_place,
 )
-from mllint.semantic.graph.weighted_ways import is_open_layer
+from mllint.semantic.graph.weighted_ways import chosen, is_open_layer, is_reached, left_by_options
 from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.flags import is_state_value
-from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.uses import attributes
 from mllint.syntax.shape import dotted_path, is_target
 
 if TYPE_CHECKING:

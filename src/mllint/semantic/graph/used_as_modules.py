@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
-from mllint.semantic.names.mentions import attributes
-from mllint.semantic.names.uses import uses
+from mllint.semantic.names.uses import attributes, uses
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path
 

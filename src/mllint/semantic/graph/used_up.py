@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.expressions.conditional import default_given
+from mllint.semantic.expressions.narrowed import default_given
 from mllint.semantic.graph.consumers import MAX_STEPS, Consumer, consumer
 from mllint.semantic.names.blocks import may_come_from
 from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope

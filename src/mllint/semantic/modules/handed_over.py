@@ -16,8 +16,8 @@ from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.plain_tensors import NOT_NUMBERS, Fate, is_new, of_element
 from mllint.semantic.names.classes import Assignment, Members
 from mllint.semantic.names.conditions import is_in_another_branch
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Nothing, Symbol
 from mllint.syntax.shape import before_methods, last_word, string_literal
 

@@ -9,10 +9,10 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
 from mllint.syntax.shape import dotted_path, is_super_call, last_statement
 

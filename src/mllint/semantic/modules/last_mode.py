@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.uses import uses
+from mllint.semantic.names.uses import attributes, uses
 from mllint.semantic.values import Module
 from mllint.syntax.shape import constant, dotted_path
 

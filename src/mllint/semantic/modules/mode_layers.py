@@ -25,9 +25,8 @@ from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Read
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.mentions import whole
-from mllint.semantic.names.own_methods import constructing, is_own_method
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.receivers import constructing, is_own_method
+from mllint.semantic.names.uses import bound_by, uses, whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments, items_of, targets_of
 from mllint.syntax.walk import subtree

@@ -7,9 +7,9 @@ import libcst as cst
 
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.uses import attributes
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 

@@ -14,9 +14,9 @@ from mllint.semantic.construction.libraries import is_module_class
 from mllint.semantic.construction.parts import Part, open_part
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
 from mllint.semantic.events.places import as_itself
-from mllint.semantic.names.mentions import mentions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.remembered import worked_out_once
+from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, root_of
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.mentions import mentions
+from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import Instance, Module, Value
 from mllint.syntax.shape import called_on, dotted_path
 

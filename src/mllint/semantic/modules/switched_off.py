@@ -10,7 +10,7 @@ import libcst as cst
 
 from mllint.knowledge.words import MODES
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.own_methods import constructing
+from mllint.semantic.names.receivers import constructing
 from mllint.semantic.values import functions_of
 from mllint.syntax.shape import called_on, constant, last_word, string_literal
 from mllint.syntax.walk import subtree

@@ -4,20 +4,23 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, GIVING_PARAMETERS, SETTING
-from mllint.semantic.expressions.only_read import is_only_frozen, is_only_read
+from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
-from mllint.semantic.modules.askers import askers
 from mllint.semantic.modules.contents import PUTTING, is_display
 from mllint.semantic.modules.fresh import is_set_up_by
-from mllint.semantic.modules.handed_over import is_operation
+from mllint.semantic.modules.handed_over import MAX_READERS, is_only_tested, is_operation, may_be_of
+from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import Role
-from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.foreign_reads import is_other_at
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Function, Tensor
+from mllint.semantic.names.uses import attributes, reads, uses, uses_of_bound
+from mllint.semantic.values import Function, Symbol, Tensor
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path, followed, subscript_index
+from mllint.syntax.shape import constant, dotted_path, followed, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -222,3 +225,138 @@ class Trail:
         """Whether a place is run by ``forward``, where nothing is registered any more."""
         function = self.model.enclosing_function(node)
         return function is not None and self.model.function_info(function) in self.running
+
+
+def askers(method: "FunctionInfo") -> "list[tuple[Model, cst.BaseExpression]] | None":
+    """The places that get what a method or property gives, each with its file; ``None``: others may ask, too."""
+    owner, is_property = method.owner, method.is_property
+    if owner is None or method.name.startswith("__") or (method.node.decorators and not is_property):
+        return None
+    if is_property and not owner.members.has_only_plain_bases:
+        return None  # a class of a package asks for what it wants its heirs to have
+    members, name = owner.members, method.name
+    found: list[tuple[Model, cst.Attribute]] = [(read.method.model, read.node) for read in members.reads(name)]
+    paths = members.readers_elsewhere(name)
+    if paths is None or len(paths) > MAX_READERS or any(_names_it(model, name) for model in members.models):
+        return None
+    found += [(model, node) for model in members.models for node in from_outside(owner, model, name)]
+    for path in paths:
+        model = owner.model.neighbour(path)
+        if model is None or _names_it(model, name):
+            return None
+        if not is_only_tested(members, model):
+            found += [(model, node) for node in attributes(model, name) if _may_ask(owner, model, node)]
+    given: list[tuple[Model, cst.BaseExpression]] = []
+    for home, attribute in found:
+        asked = attribute if is_property else home.tree.call_of(attribute)
+        if asked is None:
+            return None  # the method itself is handed on
+        given.append((home, asked))
+    return given
+
+
+def _may_ask(owner: "ClassInfo", model: "Model", node: cst.Attribute) -> bool:
+    """Whether an attribute of another file may be the one of an object of a class: not what is imported by that name,
+    and not one of that file's own objects.
+    """
+    if model.qualified_name(node) is not None:
+        return False
+    method = method_of_receiver(model, node.value)
+    if method is not None and method.owner is not None:
+        return any(info.is_same_as(owner) for info in method.owner.lineage)
+    return may_be_of(owner, model, node.value) and not is_other_at(owner.members, model, node)
+
+
+def _names_it(model: "Model", name: str) -> bool:
+    """Whether a file has the name as a text: ``getattr(net, "branches")``."""
+    return any(string_literal(text) == name for text in model.tree.by_type.get(cst.SimpleString, ()))
+
+
+_COUNTING = frozenset({"len", "print", "sum", "str", "max", "min", "any", "all", "type", "id", "isinstance"})
+_FREEZING = {"requires_grad": False, "trainable": False, "stop_gradient": True}
+_COMPUTING = (
+    cst.BinaryOperation, cst.Comparison, cst.ComparisonTarget, cst.UnaryOperation, cst.FormattedStringExpression,
+)  # fmt: skip
+
+
+def is_only_read(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether nobody keeps, changes or trains the parameters that an expression gives, or hands them on."""
+    parent = model.tree.parent(node)
+    match parent:
+        case cst.For() if parent.iter is node and steps > 0:
+            return all(is_only_read(model, name, steps - 1) for name in uses_of_bound(model, parent))
+        case cst.CompFor() if parent.iter is node and steps > 0:
+            return all(is_only_read(model, name, steps - 1) for name in _names_of(model, parent))
+        case cst.Attribute() if parent.value is node:
+            return _is_looked_at(model, parent)
+        case cst.Arg() if steps > 0:
+            return _given(model, parent, steps - 1)
+    return isinstance(parent, _COMPUTING)
+
+
+def is_only_frozen(model: "Model", call: cst.Call) -> bool:
+    """Whether a loop over the parameters that a call gives does nothing but to switch their gradients off."""
+    loop = model.tree.parent(call)
+    if not isinstance(loop, cst.For) or not isinstance(loop.body, cst.IndentedBlock):
+        return False
+    lines = [part for line in loop.body.body for part in getattr(line, "body", (line,))]
+    return all(
+        isinstance(line, cst.Assign)
+        and isinstance(target := line.targets[0].target, cst.Attribute)
+        and target.attr.value in _FREEZING
+        and constant(line.value) is _FREEZING[target.attr.value]
+        for line in lines
+    )
+
+
+def _names_of(model: "Model", clause: cst.CompFor) -> list[cst.BaseExpression]:
+    """Where a comprehension reads what a clause of it binds."""
+    whole = next(item for item in model.tree.ancestors(clause) if isinstance(item, cst.BaseComp))
+    target = clause.target
+    parts = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
+    words = [part.value for part in parts if isinstance(part, cst.Name)]
+    return [
+        place
+        for word in words
+        for place in reads(model, word)
+        if any(ancestor is whole for ancestor in model.tree.ancestors(place))
+    ]
+
+
+def _is_looked_at(model: "Model", attribute: cst.Attribute) -> bool:
+    """A shape, or a method that gives something new."""
+    above = model.tree.parent(attribute)
+    if isinstance(above, cst.Call) and above.func is attribute:
+        fact = lookup.tensor_method(model.framework or "torch", attribute.attr.value)
+        return not attribute.attr.value.endswith("_") and (fact is not None or attribute.attr.value == "endswith")
+    return attribute.attr.value in ("shape", "ndim", "dtype", "name")
+
+
+def _given(model: "Model", arg: cst.Arg, steps: int) -> bool:
+    call = model.tree.parent(arg)
+    if not isinstance(call, cst.Call):
+        return False
+    if handed_on(call, arg) is not None:
+        return is_only_read(model, call, steps)
+    callee = model.value(call.func)
+    if isinstance(callee, Symbol):
+        word = callee.name.removeprefix("builtins.")
+        fact = None if lookup.framework_of(callee.name) is None else lookup.function(callee.name)
+        return word in _COUNTING or (
+            fact is not None and fact.returns in ("tensor", "scalar") and not word.endswith("_")
+        )
+    if isinstance(callee, Function):
+        return _is_only_read_by(callee, arg, call, steps)
+    return False
+
+
+def _is_only_read_by(callee: Function, arg: cst.Arg, call: cst.Call, steps: int) -> bool:
+    """Whether a function of the project only computes with what it is given."""
+    function = callee.definition
+    parameter = given_to(function, call, arg, 0 if function.self_name is None or callee.receiver is None else 1)
+    if parameter is None or not function.is_plain:
+        return False
+    home = function.model
+    bindings = [item for item in function.scope.bindings.get(parameter.name.value, ()) if item.node is parameter]
+    places = [place for binding in bindings for place in uses(home, binding)]
+    return all(is_only_read(home, place, steps) for place in places)

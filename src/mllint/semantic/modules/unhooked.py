@@ -1,4 +1,6 @@
-"""Modules on which nobody can have put a hook, or has a reason to."""
+"""Modules on which nobody can have put a hook, or has a reason to; and those whose ``forward`` others replace, or call
+for the object that holds them.
+"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,9 +11,11 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.looked_at import binds_names_only
 from mllint.semantic.modules.module_keys import module_keys
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.uses import uses, uses_of_bound
-from mllint.semantic.values import Module
-from mllint.syntax.shape import last_word
+from mllint.semantic.values import Module, Value
+from mllint.syntax.shape import dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -121,3 +125,67 @@ def _may_be_hooked(model: "Model", module: Module) -> bool:
             if (hooked.name, hooked.definition) == (module.name, module.definition):
                 return True
     return False
+
+
+def is_handed_on(model: "Model", call: cst.Call) -> bool:
+    """Whether a call of ``held.forward`` stands in the ``forward`` of an object that hands on to what it holds.
+
+    An object that is no module has a ``forward`` for no other reason; of a module all methods have to hand on.
+    """
+    info = function_around(model, call)
+    if info is None or info.name != "forward" or info.owner is None:
+        return False
+    if info.owner.framework is None:
+        return True
+    held = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
+    methods = [item for item in info.owner.methods.values() if not item.name.startswith("__") and not item.is_property]
+    return len(methods) > 1 and all(_hands_on(method.node, held) for method in methods)
+
+
+def _hands_on(method: cst.FunctionDef, held: str | None) -> bool:
+    """Whether a method does nothing but to call the method of its name of another thing."""
+    body = method.body.body
+    line = body[0] if isinstance(method.body, cst.IndentedBlock) and len(body) == 1 else None
+    statement = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
+    call = statement.value if isinstance(statement, (cst.Return, cst.Expr)) else None
+    return isinstance(call, cst.Call) and dotted_path(call.func) == f"{held}.{method.name.value}"
+
+
+def replaces_forward(model: "Model", value: Value | None) -> bool:
+    """Whether a file may assign the ``forward`` of a module: it deals with the method as such.
+
+    Not where each module of which it does is surely of another class.
+    """
+    for name in model.names_by_word.get("forward", ()):
+        attribute = model.tree.parent(name)
+        if not isinstance(attribute, cst.Attribute) or not isinstance(model.tree.parent(attribute), cst.AssignTarget):
+            continue
+        if not _are_of_other_classes(model.value(attribute.value), value):
+            return True
+    return False
+
+
+def is_wrapper(value: Module) -> bool:
+    """Whether it is surely an object of a class that wraps modules: ``DataParallel(network)``, whatever the network."""
+    outer = value.wrappers[0] if value.wrappers and value.inside is None else ""
+    return lookup.wrapper(outer) is not None and outer.rpartition(".")[2][:1].isupper()
+
+
+def _are_of_other_classes(one: Value | None, other: Value | None) -> bool:
+    """Whether the classes of two modules are known, and have none in common."""
+    if not isinstance(one, Module) or not isinstance(other, Module):
+        return False
+    mine, theirs = _classes(one), _classes(other)
+    return bool(mine and theirs) and not mine & theirs
+
+
+def _classes(value: Module) -> frozenset[object]:
+    """The classes of a module, and those from which it derives; none where they are not known."""
+    if is_wrapper(value):
+        return frozenset({value.wrappers[0]})
+    if value.wrappers or value.others:
+        return frozenset()
+    if value.definition is None:
+        return frozenset({value.name}) - PLAIN_BASES - {None}
+    bases = frozenset(value.definition.library_bases) - PLAIN_BASES
+    return frozenset() if value.definition.has_unknown_base else bases.union(value.definition.lineage)

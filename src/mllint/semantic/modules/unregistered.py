@@ -1,26 +1,42 @@
 """What is wrong with a tensor that is assigned to an attribute of a module, which does not take it up."""
 
 import enum
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import carried_state, fitted_state, handed_over, plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
-from mllint.semantic.modules.lost_registrations import undoing
-from mllint.semantic.modules.plain_lists import tensors_stay_behind
+from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
+from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
+from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_plain
+from mllint.semantic.modules.unsaved_draws import SAVING
 from mllint.semantic.modules.ways_to_tensors import made_for_nothing, unpacked_into
-from mllint.semantic.names.classes import Assignment
+from mllint.semantic.names.classes import Assignment, Members
 from mllint.semantic.names.definitions import function_around
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.values import Nothing
+from mllint.syntax.iteration import handed_on
+from mllint.syntax.shape import (
+    argument,
+    called_on,
+    constant,
+    dotted_path,
+    is_super_call,
+    part_at,
+    string_literal,
+    subscript_index,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.classes import Members
-    from mllint.semantic.names.definitions import ClassInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 _EXPRESSIONS = (cst.Call, cst.BinaryOperation, cst.UnaryOperation, cst.Subscript, cst.Name, cst.IfExp, cst.Comparison)
 _CONTAINERS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
@@ -156,3 +172,173 @@ def has_to_be_saved(model: "Model", owner: "ClassInfo", name: str, value: cst.Ba
     """Whether a tensor cannot be computed again as it was: it is drawn at random, or changes later."""
     is_drawn = unsaved_draws.draws(model, value) or unsaved_draws.is_filled_at_random(owner.members, name)
     return is_drawn or plain_tensors.changes_later(owner.members, name)
+
+
+# The methods that give nothing back. Paddle's `add_sublayer` and `add_parameter` give what they are given.
+_GIVING_NOTHING = {
+    "torch": {
+        "register_buffer": "tensor",
+        "register_parameter": "param",
+        "add_module": "module",
+        "register_module": "module",
+    },
+    "paddle": {"register_buffer": "tensor"},
+}
+
+
+def undoing(model: "Model", definition: "ClassInfo", name: str, value: cst.BaseExpression) -> str | None:
+    """The method by which ``self.name = self.register_buffer("name", x)`` registers what the assignment takes away.
+
+    What is registered as ``None`` is ``None`` afterwards, too.
+    """
+    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute) or definition.framework is None:
+        return None
+    word = value.func.attr.value
+    keyword = _GIVING_NOTHING[definition.framework].get(word)
+    if keyword is None or method_of_receiver(model, value.func.value) is None:
+        return None
+    if definition.has_unknown_base or definition.method(word) is not None:
+        return None  # a method of the project of that name may give something
+    named, given = argument(value, 0, "name"), argument(value, 1, keyword)
+    if named is None or given is None or string_literal(named.value) != name:
+        return None
+    return None if isinstance(model.value(given.value), Nothing) else word
+
+
+_DISPLAYS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
+
+
+def tensors_stay_behind(members: Members, name: str) -> bool:
+    """Whether a list holds nothing but tensors made on the CPU, and ``forward`` computes with them and the input."""
+    found = False
+    for place in members.assignments(name):
+        if place.method is None or place.method not in members.setting_up or not isinstance(place.value, _DISPLAYS):
+            return False
+        elements = list(_elements(place.value))
+        if any(has_no_elements(place.model, element) for element in elements):
+            return False  # a place that is filled later
+        if not all(_is_made_on_cpu(place.model, element) for element in elements):
+            return False
+        found = found or bool(elements)
+    if is_touched_from_outside(members.definition, name):
+        return False
+    fates: set[tuple[Fate, bool]] = set()
+    for read in members.reads(name):
+        model, is_early = read.method.model, read.method in members.setting_up
+        put = _put_in(model, read.node)
+        if put is None:
+            fates |= {(item, is_early) for item in _fates(model, read.node, MAX_STEPS)}
+        elif is_early and _is_made_on_cpu(model, put):
+            found = True
+        else:
+            return False
+    return found and (Fate.MEETS_INPUT, False) in fates and all(item is not Fate.MOVED for item, _ in fates)
+
+
+def _elements(display: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    match display:
+        case cst.List() | cst.Dict():
+            yield from (element.value for element in display.elements)
+        case cst.ListComp():
+            yield display.elt
+        case cst.DictComp():
+            yield display.value
+
+
+def _is_made_on_cpu(model: "Model", node: cst.BaseExpression) -> bool:
+    return is_plain(model.value(node)) and is_made_on_cpu(model, node)
+
+
+def _put_in(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What is put into the list where it is read: ``self.tables.append(x)``, ``self.tables[key] = x``."""
+    parent = model.tree.parent(node)
+    above = None if parent is None else model.tree.parent(parent)
+    if isinstance(parent, cst.Attribute) and isinstance(above, cst.Call) and parent.attr.value == "append":
+        return above.args[0].value if above.func is parent and len(above.args) == 1 else None
+    if isinstance(parent, cst.Subscript) and parent.value is node and isinstance(above, cst.AssignTarget):
+        statement = model.tree.parent(above)
+        return statement.value if isinstance(statement, cst.Assign) else None
+    return None
+
+
+def _fates(model: "Model", node: cst.BaseExpression, steps: int) -> set[Fate]:
+    """What becomes of the elements of a list where it is read; what is done with it as a whole is not followed."""
+    parent = model.tree.parent(node)
+    if steps == 0:
+        return {Fate.MOVED}
+    match parent:
+        case cst.Subscript() if parent.value is node:
+            if subscript_index(parent) is None:
+                return _fates(model, parent, steps - 1)
+            return {fate(model, parent, steps - 1)}
+        case cst.For() | cst.CompFor() if parent.iter is node:
+            return _of_elements(model, parent, (), steps)
+        case cst.Arg():
+            call = model.tree.parent(parent)
+            assert isinstance(call, cst.Call)
+            around, path = model.tree.parent(call), handed_on(call, parent)
+            if dotted_path(call.func) == "len":
+                return {Fate.NOTHING}
+            if path is not None and isinstance(around, (cst.For, cst.CompFor)) and around.iter is call:
+                return _of_elements(model, around, path, steps)
+    return {Fate.MOVED}
+
+
+def _of_elements(model: "Model", loop: cst.For | cst.CompFor, path: tuple[int, ...], steps: int) -> set[Fate]:
+    """What becomes of what a loop binds at a place of its target."""
+    target = part_at(loop.target, path)
+    if not isinstance(target, cst.Name):
+        return {Fate.MOVED}
+    if isinstance(loop, cst.For):
+        bound = [item for item in bound_by(model, loop) if item.key == target.value]
+        places = [use for binding in bound for use in uses(model, binding)]
+    else:
+        whole = next(item for item in model.tree.ancestors(loop) if isinstance(item, cst.BaseComp))
+        named = model.names_by_word.get(target.value, ())
+        places = [name for name in named if name is not target and model.tree.is_below(name, whole)]
+    return {fate(model, place, steps - 1) for place in places}
+
+
+_RUNNING = "forward"
+
+
+def registered_late(model: "Model", call: cst.Call) -> str | None:
+    """The name of a buffer that is saved, and registered nowhere but in the ``forward`` of its module."""
+    receiver, name = called_on(call), argument(call, 0, "name")
+    method = None if receiver is None else method_of_receiver(model, receiver)
+    owner = None if method is None else method.owner
+    word = None if name is None else string_literal(name.value)
+    if method is None or owner is None or owner.framework is None or word is None or is_test_code(model):
+        return None
+    if not _is_saved(call, owner.framework) or owner.has_unknown_base or owner.members.sets_computed_names:
+        return None
+    if any(saving in info.methods for info in owner.lineage for saving in SAVING):
+        return None
+    members = owner.members
+    running, begun = members.reachable(_RUNNING), members.reachable("__init__")
+    if method not in running or method in begun or _runs_before(owner, method):
+        return None
+    places = list(members.assignments(word))
+    return word if all(place.method in running and place.method not in begun for place in places) else None
+
+
+def _is_saved(call: cst.Call, framework: str) -> bool:
+    keyword = "persistent" if framework == "torch" else "persistable"
+    flag = argument(call, 2, keyword)
+    return not any(arg.star for arg in call.args) and (flag is None or constant(flag.value) is True)
+
+
+def _runs_before(owner: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether somebody may call the method before a state is loaded: those who have an object, or another method."""
+    members, model = owner.members, method.model
+    if method.name == _RUNNING:
+        return False
+    callers = [model.enclosing_function(call) for call, _ in calls_of(model, method)]
+    running = {id(info.node) for info in members.reachable(_RUNNING)}
+    if any(id(caller) not in running for caller in callers):
+        return True
+    return any(
+        not is_super_call(node.value)
+        for home in (*members.models, *owner.model.importers(method.name))
+        for node in from_outside(owner, home, method.name)
+    )

@@ -11,10 +11,9 @@ from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import class_around
-from mllint.semantic.names.mentions import calls_of
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.names.uses import uses_of_bound
+from mllint.semantic.names.uses import calls_of_path, uses_of_bound
 from mllint.semantic.values import Nothing
 from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import subtree
@@ -169,7 +168,7 @@ def _is_a_sample(model: "Model", read: Read) -> bool:
         if not isinstance(call, cst.Call):
             continue
         index = next(index for index, item in enumerate(call.args) if item is arg)
-        for other in calls_of(model, dotted_path(call.func) or ""):
+        for other in calls_of_path(model, dotted_path(call.func) or ""):
             is_own = class_around(model, other) is read.method.owner and index < len(other.args)
             if is_own and _is_drawn(model, other.args[index].value, None, MAX_STEPS):
                 return True

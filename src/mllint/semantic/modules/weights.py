@@ -11,9 +11,8 @@ from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.names.uses import attributes, without_narrowing
 from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
 from mllint.syntax.shape import argument, constant, dotted_path, last_word
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.mentions import attributes, mentions
+from mllint.semantic.names.uses import attributes, mentions
 from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:

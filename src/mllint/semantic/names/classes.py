@@ -15,8 +15,8 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
-from mllint.semantic.names.mentions import attributes, whole
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.uses import attributes, whole
 from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
 from mllint.syntax.shape import string_literal
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.uses import attributes
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:

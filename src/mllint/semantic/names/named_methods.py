@@ -6,8 +6,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import READING
-from mllint.semantic.names.mentions import calls_of, method_calls
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import calls_of_path, method_calls
 from mllint.semantic.values import Batch, Function, Method, Module, Object, Output, Tensor, Value
 from mllint.syntax.shape import dotted_path
 
@@ -135,7 +135,7 @@ def _is_called_beside(model: "Model", node: cst.Attribute) -> bool:
     path, body = dotted_path(node.value), model.enclosing_function(node)
     if path is None or not _uses_a_framework(model):
         return False
-    return any(model.enclosing_function(call) is body for call in calls_of(model, path))
+    return any(model.enclosing_function(call) is body for call in calls_of_path(model, path))
 
 
 def _may_be_data(model: "Model", node: cst.Attribute) -> bool:
@@ -165,7 +165,7 @@ def _root(node: cst.BaseExpression) -> cst.BaseExpression:
 def _is_called_with_arguments(model: "Model", node: cst.Attribute) -> bool:
     """Whether the file calls the method of what is written alike, and gives it something: ``engine.backward(loss)``."""
     path = dotted_path(node)
-    return path is not None and any(call.args for call in calls_of(model, path))
+    return path is not None and any(call.args for call in calls_of_path(model, path))
 
 
 def _also_calls(model: "Model", receiver: cst.BaseExpression, words: frozenset[str]) -> bool:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from mllint.semantic.names.mentions import attributes
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.uses import attributes
+from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 # Methods of a module through which everything in it can be reached, and the tables behind them.
 _WALKS = frozenset({
@@ -166,3 +167,22 @@ def _only_sets_up(model: "Model", name: cst.Name) -> bool:
 def _names_class(model: "Model", node: cst.BaseExpression) -> bool:
     path = dotted_path(node)
     return path is not None and path.rpartition(".")[2][:1].isupper() and method_of_receiver(model, node) is None
+
+
+def constructing(info: ClassInfo) -> frozenset[str]:
+    """The methods that make the parts of a class: ``__init__``, and what it calls of the class itself."""
+    names = {"__init__"}
+    pending = ["__init__"]
+    while pending:
+        method = info.methods.get(pending.pop())
+        for call in info.model.tree.calls_in(method.node.body) if method is not None else ():
+            called = info.model.value(call.func)
+            if isinstance(called, Function) and is_own_method(called, info) and called.definition.name not in names:
+                names.add(called.definition.name)
+                pending.append(called.definition.name)
+    return frozenset(names)
+
+
+def is_own_method(called: Function, holder: ClassInfo | FunctionInfo) -> bool:
+    """Whether a class calls a method of its own: its text is looked at with that of the class."""
+    return isinstance(holder, ClassInfo) and called.definition.owner in holder.lineage

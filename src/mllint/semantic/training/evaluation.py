@@ -9,6 +9,7 @@ from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
+from mllint.semantic.names.in_use import is_named, is_never_named, outermost_function
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss
 from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
@@ -55,6 +56,7 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.project import Project
 
 
 def trains_too(model: "Model", node: cst.For | cst.While) -> bool:
@@ -289,3 +291,24 @@ def wants_gradients(found: DataRound, words: frozenset[str] = GRADIENT_WORDS) ->
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
     called = {forward.thing for forward in found.forwards if forward.thing is not None}
     return any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values())
+
+
+def is_left_over(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place stands in a function of a file that nothing in the project names, also not in a notebook, or by
+    an attribute of its name; and another function, which something names, and that is given something as well, or a
+    file that imports this one, switches a model to evaluation mode: that is what the project evaluates with.
+    """
+    project, function = model.project, outermost_function(model, node)
+    if project is None or function is None or not is_never_named(model, function):
+        return False
+    return _evaluates_elsewhere(model, project, function)
+
+
+def _evaluates_elsewhere(model: "Model", project: "Project", function: cst.FunctionDef) -> bool:
+    """Whether a file that imports one, or something else in it that is in use, switches to evaluation mode."""
+    if project.importers(model.path, ".eval("):
+        return True
+    switching = {outermost_function(model, call) for call in model.calls_by_word.get("eval", ())} - {function, None}
+    return bool(function.params.params) and any(
+        other is not None and other.params.params and is_named(model, other) for other in switching
+    )

@@ -8,9 +8,8 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.foreign_reads import is_read_of_others, may_be_read_elsewhere
-from mllint.semantic.names.mentions import whole
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import bound_by, uses, whole
 from mllint.semantic.values import Function, Symbol
 from mllint.syntax.shape import argument
 

@@ -12,9 +12,8 @@ from mllint.semantic.events.steps import UPDATES, Event, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_benchmark, is_in_a_test, is_test_code, is_tried_out
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by
+from mllint.semantic.names.uses import attributes, bound_by
 from mllint.semantic.training.held_schedulers import MAX_STEPS, is_looked_at, reads_of_bound
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.values import ClassObject, Function, is_object

@@ -1,16 +1,16 @@
 """Loops that evaluate a model in training mode."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.called_modules import module_called, ways_made
+from mllint.semantic.training.called_modules import is_loss, is_out_of_sight, module_called, ways_made
 from mllint.semantic.training.data_rounds import DataRound, all_rounds, hands_on, is_over_loader, rounds_of
 from mllint.semantic.training.evaluation import (
     is_called_evaluation,
@@ -19,7 +19,6 @@ from mllint.semantic.training.evaluation import (
     some_rounds,
     wants_gradients,
 )
-from mllint.semantic.training.forgotten_beside import are_left_in_training, is_one_switched
 from mllint.semantic.training.loaded_weights import load_before
 from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import (
@@ -33,8 +32,8 @@ from mllint.semantic.training.outputs import are_detached, is_dropped
 from mllint.semantic.training.put_back import is_put_back
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.sisters import is_left_by_sister
-from mllint.semantic.training.told_modes import is_told_its_mode
 from mllint.semantic.training.training_modes import (
+    EVAL,
     FRESH,
     TRAIN,
     TRAINED,
@@ -42,6 +41,7 @@ from mllint.semantic.training.training_modes import (
     is_copy_of_trained,
     is_made_of_evaluated,
     is_made_within,
+    is_one,
     is_switched_to_training,
     is_taken_out,
     is_trained,
@@ -51,8 +51,9 @@ from mllint.semantic.training.training_modes import (
     records_graph,
 )
 from mllint.semantic.training.turns import is_behind_training, is_without_training
-from mllint.semantic.training.written import written_module
-from mllint.semantic.values import Elements, Mapping, Module
+from mllint.semantic.values import Elements, Instance, Mapping, Module
+from mllint.syntax.shape import dotted_path
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -250,3 +251,143 @@ def lacks_switch(model: "Model", node: cst.For | cst.Call) -> bool:
     if isinstance(node, cst.Call):
         return has_own_train(model.value(node.func))
     return any(has_own_train(module_called(forward)) for _, forward in _evaluated(model, node))
+
+
+def written_module(forward: Event, frame: Frame) -> str | None:
+    """The module of ``net(x)``, of ``net.forward(x)``, and of ``net.encode(x)``, if that is what a run calls."""
+    if forward.frame is frame:
+        called = dotted_path(getattr(forward.node, "func", forward.node))
+        return None if called is None else called.removesuffix(".forward")
+    for step in (around.step for around in forward.around):
+        if isinstance(step, Helper) and step.frame.caller is frame and isinstance(step.node.func, cst.Attribute):
+            return _written_of_object(frame, step.node.func.value, forward)
+    return None
+
+
+def _written_of_object(frame: Frame, node: cst.BaseExpression, forward: Event) -> str | None:
+    """The module that a method of an object calls: the object itself, or of one that is none what it keeps."""
+    holder, path = frame.thing(node), dotted_path(node)
+    if holder is None or path is None or not _holds(holder, forward) or forward.thing is None:
+        return None
+    kept = forward.thing.path[len(holder.path) :]
+    if not isinstance(frame.value(node), Instance):
+        return path
+    return path + "".join(kept) if kept and all(part.startswith(".") for part in kept) else None
+
+
+def _holds(holder: Thing, forward: Event) -> bool:
+    """Whether what a forward pass calls is a thing, or a part of it."""
+    part = forward.thing
+    return part is not None and holder.roots == part.roots and part.path[: len(holder.path)] == holder.path
+
+
+def are_left_in_training(run: Run, left: list[Event], asking: list[Event]) -> bool:
+    """Whether forward passes that run in training mode are all to which the mode makes a difference.
+
+    Where a loop is trained for several modules, and the others are put to evaluation mode, those count that are surely
+    not: one was forgotten.
+    """
+    others = [forward for forward in asking if forward not in left]
+    return bool(left) and (not others or all(_is_forgotten_beside(run, forward, others) for forward in left))
+
+
+def is_one_switched(run: Run, forwards: Iterable[Event]) -> bool:
+    """Whether a module of a class out of sight is trained in a run, and in evaluation mode.
+
+    Who switches it takes the mode to matter, for those that are trained with it, too.
+    """
+    return any(
+        forward.thing is not None
+        and is_out_of_sight(forward)
+        and modes_before(run, forward.thing, forward) == {EVAL}
+        and is_trained(run, forward.thing)
+        for forward in forwards
+    )
+
+
+def _is_forgotten_beside(run: Run, forward: Event, others: list[Event]) -> bool:
+    """Whether a module is left in the mode of its training where others, which are trained with it, are switched."""
+    module = forward.thing
+    if module is None or TRAINED not in modes_before(run, module, forward):
+        return False
+    matters = mode_matters(forward, run)
+    if matters is None:
+        matters = is_out_of_sight(forward) and not is_loss(forward)
+    return matters and all(_is_switched_beside(run, item, module) for item in others)
+
+
+def _is_switched_beside(run: Run, other: Event, module: Thing) -> bool:
+    """Whether another module is trained, too, and is in evaluation mode."""
+    switched = other.thing
+    if switched is None or is_one(switched, module) or not is_trained(run, switched):
+        return False
+    return modes_before(run, switched, other) == {EVAL}
+
+
+_MODE_WORDS = ("training", "train", "is_training", "is_train")
+"""What a forward pass calls the mode that it is given."""
+
+
+def is_told_its_mode(forward: Event) -> bool:
+    """Whether a forward pass is told what it is for, and the module may make something of it.
+
+    Where its class is in sight, and does nothing with it but to choose what it gives back, the layers have their modes.
+
+    ``net(x, train=False)``.
+    """
+    args = forward.node.args if isinstance(forward.node, cst.Call) else ()
+    words = [arg.keyword.value for arg in args if arg.keyword is not None and arg.keyword.value in _MODE_WORDS]
+    return bool(words) and not all(_only_chooses_results(forward, word) for word in words)
+
+
+def _only_chooses_results(forward: Event, word: str) -> bool:
+    methods = list(_methods_run(forward))
+    return bool(methods) and all(item is not None and _leaves_layers_alone(item, word) for item in methods)
+
+
+def _methods_run(forward: Event) -> Iterator[FunctionInfo | None]:
+    """What runs in each of the modules of which a forward pass calls one; ``None`` among them for what is not known."""
+    value = module_called(forward)
+    known = isinstance(value, Module) and value.definition is not None
+    for way in (value,) if known else ways_made(forward):
+        definition = way.definition if isinstance(way, Module) else None
+        yield None if definition is None else definition.called
+
+
+def _leaves_layers_alone(method: FunctionInfo, word: str) -> bool:
+    """Whether a method takes a flag only to ask for it, and calls nothing of its object for the answer."""
+    if not any(item.name.value == word for item in method.parameters):
+        return False
+    tree = method.model.tree
+    used = [item for item in subtree(method.node.body) if type(item) is cst.Name and item.value == word]
+    tests = [_asked_in(tree.parents, item) for item in used]
+    return all(test is not None and not _calls_own(method, _hanging_on(method, test)) for test in tests)
+
+
+def _asked_in(parents: dict[int, cst.CSTNode], name: cst.CSTNode) -> cst.If | cst.IfExp | None:
+    """What a flag decides: ``if train:``, ``if not train:``, ``a if train else b``."""
+    child, parent = name, parents.get(id(name))
+    while isinstance(parent, (cst.UnaryOperation, cst.BooleanOperation, cst.Comparison)):
+        child, parent = parent, parents.get(id(parent))
+    return parent if isinstance(parent, (cst.If, cst.IfExp)) and parent.test is child else None
+
+
+def _hanging_on(method: FunctionInfo, test: cst.If | cst.IfExp) -> Iterator[cst.CSTNode]:
+    """What is run for one answer alone: the arms, and where one leaves the method, what comes behind."""
+    yield test.body
+    if test.orelse is not None:
+        yield test.orelse
+    if isinstance(test, cst.If) and any(isinstance(item, cst.Return) for item in subtree(test)):
+        child: cst.CSTNode = test
+        for parent in method.model.tree.ancestors(test):
+            if isinstance(parent, cst.IndentedBlock):
+                place = next(index for index, item in enumerate(parent.body) if item is child)
+                yield from parent.body[place + 1 :]
+            if parent is method.node:
+                return
+            child = parent
+
+
+def _calls_own(method: FunctionInfo, parts: Iterator[cst.CSTNode]) -> bool:
+    calls = (item for part in parts for item in subtree(part) if type(item) is cst.Call)
+    return any((dotted_path(call.func) or "self.").startswith(f"{method.self_name}.") for call in calls)

@@ -12,6 +12,7 @@ from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
+from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
     COMPUTES,
     SWITCHES,
@@ -23,7 +24,6 @@ from mllint.semantic.training.training_modes import (
     records_graph,
     training_forwards,
 )
-from mllint.semantic.training.unseen_switches import may_switch_unseen
 from mllint.syntax.shape import constant
 from mllint.syntax.walk import names_in, subtree
 

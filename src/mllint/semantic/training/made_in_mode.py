@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.knowledge.words import MODES
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.own_methods import constructing
+from mllint.semantic.names.receivers import constructing
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Choice, Function, Instance, Module, Value
 from mllint.syntax.shape import called_on, last_word

@@ -13,8 +13,8 @@ from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.flow import is_about_data
 from mllint.semantic.modules.mode_layers import depends_on_mode
-from mllint.semantic.names.mentions import mentions, whole
 from mllint.semantic.names.remembered import worked_out_once
+from mllint.semantic.names.uses import mentions, whole
 from mllint.semantic.training.data_loops import is_within_step, may_be_event_of_module, may_be_model
 from mllint.semantic.values import Module
 from mllint.syntax.shape import all_given, dotted_path, fingerprint, last_word

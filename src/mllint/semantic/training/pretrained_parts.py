@@ -12,7 +12,7 @@ from mllint.knowledge import networks
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.modules.library_modes import library_name, network_depends
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.own_methods import constructing
+from mllint.semantic.names.receivers import constructing
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import Run

@@ -1,4 +1,4 @@
-"""Learning-rate schedulers that are made, given their optimizer, and never stepped."""
+"""Learning-rate schedulers, of a library or of the project, that are made, given their optimizer, and never stepped."""
 
 import builtins
 import re
@@ -13,13 +13,14 @@ from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.assigned import only_assigned
+from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
 from mllint.semantic.training.nearby import stand_in_two_arms
-from mllint.semantic.training.own_schedulers import framework_of_own
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
-from mllint.syntax.shape import argument, constant, followed, has_star_arguments
+from mllint.syntax.shape import argument, constant, followed, has_star_arguments, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -373,3 +374,27 @@ def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework:
             read = uses(info.model, binding)
             return not others and all(_is_harmless(info.model, node, framework, steps) for node in read)
     return False
+
+
+def framework_of_own(definition: ClassInfo) -> str | None:
+    """The framework whose optimizers a class changes in its ``step()`` and nowhere else; ``None``: that is no such one.
+
+    PyTorch has the rate in ``optimizer.param_groups[0]["lr"]``, Paddle takes it from ``optimizer.set_lr(rate)``.
+    """
+    is_plain = not definition.has_unknown_base and all(base in PLAIN_BASES for base in definition.library_bases)
+    if not is_plain or definition.method("step") is None or definition.method("__call__") is not None:
+        return None
+    methods = [method for info in definition.lineage for method in info.methods.values() if method.name != "__init__"]
+    setting = {method: framework for method in methods if (framework := _sets_rate(method)) is not None}
+    return next(iter(setting.values()), None) if setting.keys() <= definition.members.reachable("step") else None
+
+
+def _sets_rate(method: FunctionInfo) -> str | None:
+    """The framework whose optimizers are given another rate in a method."""
+    for part in subtree(method.node.body):
+        if isinstance(part, cst.AssignTarget) and isinstance(part.target, cst.Subscript):
+            if string_literal(subscript_index(part.target)) == "lr":
+                return "torch"
+        elif isinstance(part, cst.Call) and isinstance(part.func, cst.Attribute) and part.func.attr.value == "set_lr":
+            return "paddle"
+    return None

@@ -13,6 +13,7 @@ from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.runs import Run
+from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
     EVAL,
     FRESH,
@@ -28,7 +29,6 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     training_forwards,
 )
-from mllint.semantic.training.unseen_switches import may_switch_unseen
 from mllint.syntax.shape import dotted_path
 
 _MAX_METHODS = 40

@@ -23,14 +23,13 @@ from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.called_modules import can_be_called, is_out_of_sight, made, made_elsewhere, module_called
-from mllint.semantic.training.copies import copyings, originals
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Run
-from mllint.semantic.training.unseen_switches import may_switch_unseen
+from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, last_word
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -422,3 +421,28 @@ def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool |
         answers = {depends(way, *models) for way in ways}
         return True if True in answers else False if False in answers else None
     return matters
+
+
+_COPYING = "deepcopy"
+
+
+def copyings(run: Run, module: Thing) -> tuple[Event, ...]:
+    """The events of a run by which a module is made as a copy of another.
+
+    ``copy.deepcopy(net)``: a copy has the mode that the module has where it is made.
+    """
+    made = {id(call) for call in _copying_calls(module)}
+    return tuple(event for event in run.events if event.kind is Kind.COPY and id(event.node) in made) if made else ()
+
+
+def originals(run: Run, module: Thing) -> list[Thing]:
+    """What a module is a copy of."""
+    return [event.thing for event in copyings(run, module) if event.thing is not None and event.thing != module]
+
+
+def _copying_calls(module: Thing) -> Iterator[cst.Call]:
+    for root in module.roots:
+        for maker in makers_of(root, module.path):
+            made = None if maker.value is None or maker.path else as_itself(maker.value)
+            if isinstance(made, cst.Call) and last_word(made.func) == _COPYING:
+                yield made

@@ -10,7 +10,7 @@ import libcst as cst
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.mentions import whole
+from mllint.semantic.names.uses import whole
 from mllint.semantic.values import Function, Method, Module, Value
 from mllint.syntax.walk import subtree
 

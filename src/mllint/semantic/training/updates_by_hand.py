@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.mentions import attributes
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Function
 from mllint.syntax.shape import dotted_path, has_one_round, last_word, root_of, runs_once
 from mllint.syntax.walk import subtree
