@@ -279,12 +279,7 @@ def layer_keys(name: str, arguments: Mapping[str, object]) -> tuple[str, ...] | 
         given = arguments.get(parameter, not value if isinstance(value, bool) else None)
         if given is ...:
             return None
-        if _is_flipped(given, value):
+        if isinstance(given, bool) and given is value:  # `bias_attr=None` is the default: only the Boolean itself flips
             removed |= set(state.keys) - set(changed)
             keys += [key for key in changed if key not in keys]
     return tuple(key for key in keys if key not in removed)
-
-
-def _is_flipped(given: object, value: bool) -> bool:
-    # `bias_attr=None` is the default: only the Boolean itself flips.
-    return isinstance(given, bool) and given is value

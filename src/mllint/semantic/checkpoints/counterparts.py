@@ -167,7 +167,7 @@ def saved_beside(model: "Model", read: Place) -> Iterator[Saved]:
             saver = model.enclosing_function(saved.place.node)
             if saver is None or saver.name.value not in names or is_converted(saved):
                 continue
-            if _stand_together(model, function, saver):
+            if model.scope(function).parent is model.scope(saver).parent:
                 yield saved
 
 
@@ -272,10 +272,6 @@ def _names(loader: str) -> tuple[str, ...]:
     names = [loader.replace(word, other, 1) for word, other in pairs]
     names += [other + loader.partition(f"_{word}")[2] for word, other in pairs if f"_{word}_" in loader]
     return (*names, *(name.replace("_from_", "_", 1) for name in names), *bare)
-
-
-def _stand_together(model: "Model", one: cst.FunctionDef, other: cst.FunctionDef) -> bool:
-    return model.scope(one).parent is model.scope(other).parent
 
 
 def _given_to_function(model: "Model", given: cst.BaseExpression) -> tuple[tuple[str, ...], list[Saved]]:

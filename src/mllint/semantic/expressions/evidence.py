@@ -247,7 +247,7 @@ def _from_method(model: "Model", framework: Framework, call: cst.Call, method: s
         # An array's `view` takes a dtype.
         return Tensor(framework) if integer_literal(call.args[0].value) is not None else None
     is_switch = method in _MODE_METHODS and _is_mode(call) and not _gives_another(model, call)
-    if (method in _MODULE_METHODS and not _has_positional(call)) or is_switch:
+    if (method in _MODULE_METHODS and not any(arg.keyword is None for arg in call.args)) or is_switch:
         return Module(framework, wrappers=("?",))
     return None
 
@@ -328,10 +328,6 @@ def _from_function(name: str, call: cst.Call, arg: cst.Arg) -> Value | None:
 
 def _is_plain_backward(call: cst.Call) -> bool:
     return all(arg.keyword is not None and arg.keyword.value in _BACKWARD_KEYWORDS for arg in call.args)
-
-
-def _has_positional(call: cst.Call) -> bool:
-    return any(arg.keyword is None for arg in call.args)
 
 
 def _is_mode(call: cst.Call) -> bool:

@@ -305,7 +305,8 @@ class _Body:
                     return UNKNOWN
                 return Quantity(parts=tuple(self.quantity(item.value) for item in node.elements))
             case cst.Subscript():
-                return self._item(node)
+                # Which one cannot be told: the list may have been sorted since it was made.
+                return UNKNOWN if subscript_index(node) is None else self._element(self.quantity(node.value))
             case cst.Call():
                 return self._call(node)
         return UNKNOWN
@@ -327,10 +328,6 @@ class _Body:
                 return of_bool(False)
             outcome, left = outcome and known is True, right
         return of_bool(True if outcome else None)
-
-    def _item(self, node: cst.Subscript) -> Quantity:
-        # Which one cannot be told: the list may have been sorted since it was made.
-        return UNKNOWN if subscript_index(node) is None else self._element(self.quantity(node.value))
 
     def _name(self, node: cst.Name) -> Quantity:
         name = node.value

@@ -250,11 +250,7 @@ def _changes(frame: Frame, counted: cst.BaseExpression, loop: Loop, steps: int) 
     """Whether a number may differ from round to round; not that of a loop further out."""
     names = [node for node in subtree(counted) if isinstance(node, cst.Name)]
     fixed = [name for name in names if _is_number_of_other_loop(frame, name, loop, steps)]
-    return not fixed or any(_is_number_of(frame, name, loop, steps) for name in names)
-
-
-def _is_number_of(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:
-    return loop.node in _loops_of(frame, name, steps)
+    return not fixed or any(loop.node in _loops_of(frame, name, steps) for name in names)
 
 
 def _is_number_of_other_loop(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:

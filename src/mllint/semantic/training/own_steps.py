@@ -90,7 +90,7 @@ def _is_step_of_library(model: "Model", call: cst.Call) -> bool:
 def _may_do_anything(info: "FunctionInfo", definition: "ClassInfo", call: cst.Call) -> bool:
     """Whether a call that is none of a function of the project may clear gradients."""
     model, word = info.model, last_word(call.func) or ""
-    if _multiplies_by_nothing(call):
+    if last_word(call.func) == "mul_" and any(integer_literal(arg.value) == 0 for arg in call.args):
         return True
     callee = model.value(call.func)
     if isinstance(callee, Symbol):
@@ -107,10 +107,6 @@ def _may_do_anything(info: "FunctionInfo", definition: "ClassInfo", call: cst.Ca
         if not isinstance(root, cst.Name) or model.scope_of(call).home_of(root.value) is model.scope_of(call):
             return True
     return any(arg.star or _may_lead_to_gradients(model, arg.value) for arg in call.args)
-
-
-def _multiplies_by_nothing(call: cst.Call) -> bool:
-    return last_word(call.func) == "mul_" and any(integer_literal(arg.value) == 0 for arg in call.args)
 
 
 def _may_lead_to_gradients(model: "Model", node: cst.BaseExpression) -> bool:
