@@ -9,8 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.graph.consumers import consumer
 from mllint.semantic.graph.used_up import used_up
 from mllint.semantic.model import Model
-from mllint.semantic.modules.batches import batch_of_one
-from mllint.semantic.modules.last_mode import surely_trains
+from mllint.semantic.modules.batches import batch_of_one, surely_trains
 from mllint.semantic.modules.made_in_forward import made_in_forward
 from mllint.semantic.modules.modes import is_same_in_all_modes, runs_in_one_mode
 from mllint.semantic.modules.single_values import starved_norm

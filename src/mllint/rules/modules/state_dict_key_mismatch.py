@@ -122,12 +122,11 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
-from mllint.semantic.checkpoints.given_back import is_given_back
 from mllint.semantic.checkpoints.handling import is_unreached
 from mllint.semantic.checkpoints.loads import Load, is_optimizer_of_paddle, load_of
-from mllint.semantic.checkpoints.misread import misread
+from mllint.semantic.checkpoints.misread import is_given_back, misread
 from mllint.semantic.checkpoints.problems import Problem, one_sided_prefix, problem_of, state_instead
-from mllint.semantic.checkpoints.saved_twice import saved_twice
+from mllint.semantic.checkpoints.shared_state import saved_twice
 from mllint.semantic.checkpoints.wording import words, words_of_saved_twice
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.values import Module, StateDict

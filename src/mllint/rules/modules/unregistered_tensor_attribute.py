@@ -107,8 +107,16 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules.lost_parameters import registered_in_vain
-from mllint.semantic.modules.unregistered import Loss, Lost, has_to_be_saved, lost, registered_late
-from mllint.semantic.modules.unregistered_words import words, words_of_late, words_of_registered
+from mllint.semantic.modules.unregistered import (
+    Loss,
+    Lost,
+    has_to_be_saved,
+    lost,
+    registered_late,
+    words,
+    words_of_late,
+    words_of_registered,
+)
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, unpacks_into_attributes

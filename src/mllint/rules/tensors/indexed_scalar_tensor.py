@@ -76,8 +76,8 @@ from mllint.semantic.expressions.hints import (
     without_steps,
 )
 from mllint.semantic.expressions.returns import gets_scalar
-from mllint.semantic.graph.one_number import is_term_of_spent
 from mllint.semantic.graph.placement import wants_number
+from mllint.semantic.graph.terms import is_term_of_spent
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import is_nowhere_bound
 from mllint.semantic.values import Array, Output, Tensor, Value

@@ -55,8 +55,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.modules.batches import SOURCES, batch_of_one
-from mllint.semantic.modules.last_mode import surely_trains, switched_to_training
+from mllint.semantic.modules.batches import SOURCES, batch_of_one, surely_trains, switched_to_training
 from mllint.semantic.modules.single_values import starved_norm
 from mllint.semantic.values import Module
 

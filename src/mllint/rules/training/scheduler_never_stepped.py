@@ -77,7 +77,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.names.spelling import is_slip
-from mllint.semantic.training.one_sided_schedules import forgotten_way
+from mllint.semantic.training.one_sided import forgotten_way
 from mllint.semantic.training.schedulers import never_stepped
 from mllint.syntax.shape import called_on, dotted_path, last_word
 

@@ -16,11 +16,9 @@
 ``misread``        what is surely wrong with a call that reads a file
 ``never_written``  entries that are read of a file and not saved there, or under another key than a test asks for
 ``never_reached``  lines that no known call reaches, by what the calls leave to a default
-``saved_twice``    states that are saved under the key of another thing, too
-``shared_state``   states that go into an optimizer, and the very same into a module
+``shared_state``   states that are loaded into two things, or saved under the keys of two
 ``settings``       settings that are given to a load in the place of a state
 ``rewritten``      files that are read before they are written, and saves of what was read from another file
-``given_back``     calls that copy the weights into what was read, instead of loading it
 ``reports``        what loading gives back, taken for the model
 ``problems``       what is surely wrong with a load
 ``refused``        files that hold objects of Python, which PyTorch refuses since 2.6

@@ -8,10 +8,9 @@ import libcst as cst
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.expressions.arguments import MAX_CALLS
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import decided, parts_of_test, verdicts
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import ClassObject, Function, Instance, Module
 from mllint.syntax.shape import constant, dotted_path, has_star_arguments, is_target, last_word

@@ -20,9 +20,8 @@ from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.modules.module_keys import module_keys
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.names.uses import calls_of_path
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path

@@ -7,10 +7,9 @@ import libcst as cst
 from mllint.semantic.checkpoints.paths import Path, joined
 from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower
 from mllint.semantic.construction.builder import Construction
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.values import Text
 from mllint.syntax.shape import constant, dotted_path, fingerprint, string_literal, subscript_index, text_between
 

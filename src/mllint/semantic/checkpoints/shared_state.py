@@ -1,4 +1,4 @@
-"""States that go into an optimizer, or the like, and the very same into a module.
+"""States that are loaded into two things, or saved under the keys of two, of which one is an optimizer, or the like.
 
 ``net.load_state_dict(saved.state)``, ``optimizer.load_state_dict(saved.state)``: it is that of one of the two.
 """
@@ -12,10 +12,11 @@ from mllint.knowledge.words import LOADING, STATEFUL
 from mllint.semantic.checkpoints.counterparts import OF_TRAINING
 from mllint.semantic.checkpoints.handling import branches_without, uses
 from mllint.semantic.checkpoints.loads import Load, load_of
+from mllint.semantic.checkpoints.saving import Part, parts, saved
 from mllint.semantic.expressions.arguments import calls_of, given_to, passed_for
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Module, Object
-from mllint.syntax.shape import fingerprint, last_word, string_literal, subscript_index
+from mllint.syntax.shape import dotted_path, fingerprint, last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -105,3 +106,42 @@ def _goes_into_module(model: "Model", given: cst.BaseExpression) -> bool:
         and [binding.node for binding in model.reaching(load.given)] == [parameter]
         for load in loads
     )
+
+
+_STATES = ("state_dict", "get_state_dict")
+
+
+class SavedTwice(NamedTuple):
+    """A state under the key of an optimizer, or the like, of the thing that ``path`` names."""
+
+    node: cst.BaseExpression
+    key: str
+    path: str
+
+
+def saved_twice(model: "Model", call: cst.Call) -> Iterator[SavedTwice]:
+    """The states that a call saves under the key of an optimizer beside the very same under another key.
+
+    ``{"net": net.state_dict(), "optimizer": net.state_dict()}``: whoever reads the optimizer's finds that of the
+    network.
+    """
+    what = saved(model, call)
+    if what is None or what.parameter is not None:
+        return
+    states = [(part.keys[-1], path, part) for part in parts(model, what.node) if (path := _owner(part)) is not None]
+    under_own = {path for key, path, _ in states if key is not None and not _is_of_training(key)}
+    for key, path, part in states:
+        if key is not None and _is_of_training(key) and path in under_own:
+            yield SavedTwice(part.node, key, path)
+
+
+def _owner(part: Part) -> str | None:
+    """What an entry of a dict is the state of, ``net`` of ``net.state_dict()``; ``None`` of everything else."""
+    node = part.node
+    if not part.keys or not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return None
+    return dotted_path(node.func.value) if node.func.attr.value in _STATES else None
+
+
+def _is_of_training(key: str) -> bool:
+    return key.lower() == "opt" or key.lower().startswith(OF_TRAINING)

@@ -18,10 +18,9 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.arguments import passed_for
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import mentions, without_narrowing
 from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index

@@ -30,9 +30,8 @@ from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
-from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_left_out
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import (
     ClassObject,

@@ -8,8 +8,8 @@ from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken, ReadAgain, Unpacked
 from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
-from mllint.semantic.checkpoints.saved_twice import SavedTwice
 from mllint.semantic.checkpoints.saves import Saved
+from mllint.semantic.checkpoints.shared_state import SavedTwice
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.values import Object, Value
 

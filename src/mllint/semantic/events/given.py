@@ -7,10 +7,9 @@ import libcst as cst
 
 from mllint.semantic.events.places import changes_of_kept, is_nothing
 from mllint.semantic.events.things import Frame, Known, Named
-from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.conditions import decided
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Tensor, Text
 from mllint.syntax.shape import constant, dotted_path, has_star_arguments, last_word, string_literal

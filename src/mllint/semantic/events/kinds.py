@@ -13,10 +13,9 @@ import msgspec
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.events.makers import makings_of_elements
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.remembered import worked_out_once
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
 from mllint.syntax.shape import dotted_path, string_literal

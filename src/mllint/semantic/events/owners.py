@@ -4,9 +4,8 @@ import libcst as cst
 
 from mllint.semantic.events.makers import Made, made_by, makers_of, makings_of_elements
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.values import Object, Tensor
 from mllint.syntax.iteration import sources
 from mllint.syntax.shape import argument, last_word, string_literal

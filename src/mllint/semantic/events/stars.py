@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import libcst as cst
 
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import changes_of_bound
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.syntax.shape import string_literal
 
 if TYPE_CHECKING:

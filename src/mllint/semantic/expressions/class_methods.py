@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import GIVING_ITSELF
-from mllint.semantic.names.assigned import all_assigned
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, all_assigned
 from mllint.semantic.values import ClassObject, Elements, Function, Instance, Module, Nothing, Value
 from mllint.syntax.shape import before_methods, is_super_call
 

@@ -9,9 +9,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.tensors import is_reduced_fully
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.values import Function, Tensor
 from mllint.syntax.shape import dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import children, subtree

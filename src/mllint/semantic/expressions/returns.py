@@ -6,8 +6,7 @@ import libcst as cst
 
 from mllint.semantic.expressions.class_methods import of_called_class
 from mllint.semantic.expressions.passed_graph import with_graph_of_arguments
-from mllint.semantic.names.assigned import only_assigned
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.values import Function, Mapping, Module, Nothing, Tensor, Value, join, under_gradients
 from mllint.syntax.shape import argument, constant, has_star_arguments, string_literal
 

@@ -18,11 +18,9 @@ from mllint.semantic.graph.given_graphs import called_by
 from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.leaves import is_copy_of_leaf
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
-from mllint.semantic.graph.made_of_data import MAKERS, is_computed
-from mllint.semantic.graph.taken_off import adds_loss, computes_alone, computes_loss, taken_off
-from mllint.semantic.names.assigned import assigned, only_assigned
+from mllint.semantic.graph.taken_off import MAKERS, adds_loss, computes_alone, computes_loss, is_computed, taken_off
 from mllint.semantic.names.conditions import is_above
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import calls_of_path, reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, string_literal, subscript_index

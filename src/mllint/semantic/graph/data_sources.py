@@ -9,10 +9,9 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import callers, passed_for
 from mllint.semantic.expressions.tensors import may_be_filled
-from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.changes import is_flagged_bound
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.values import (
     Array,
     Batch,

@@ -12,10 +12,9 @@ from mllint.semantic.graph.cuts import is_guarded
 from mllint.semantic.graph.data_sources import comes_from_data
 from mllint.semantic.graph.dependence import may_be_computed_from
 from mllint.semantic.graph.differentiability import Cut, DeadLoss, Origin, Trace
-from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import last_word
 

@@ -8,11 +8,10 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.graph.dependence import Dependence
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import is_changed_in_place
 from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import calls_among, calls_of_path
 from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
 from mllint.syntax.iteration import run_over

@@ -11,10 +11,9 @@ from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import needless, placement
 from mllint.semantic.graph.leaves import sets_flags
 from mllint.semantic.graph.unmissed import is_unmissed
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Batch, ClassObject, Elements, Function, Instance, Module, Number, Output, Tensor
 from mllint.syntax.shape import called_on, detaches, dotted_path, last_word, root_of, writes_elsewhere

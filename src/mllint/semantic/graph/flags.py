@@ -7,11 +7,10 @@ import libcst as cst
 from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.expressions.new_results import is_defined_beside
 from mllint.semantic.graph.leaves import whose_parameters
-from mllint.semantic.graph.used_as_modules import OF_MODULES, is_given_as_module
+from mllint.semantic.graph.looked_at import OF_MODULES, is_given_as_module
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
-from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, only_assigned
 from mllint.semantic.names.uses import attributes, calls_of_path, reads, without_narrowing
 from mllint.semantic.values import (
     ClassObject,

@@ -15,9 +15,8 @@ import msgspec
 from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.by_hand import holder_of_gradient
 from mllint.semantic.graph.leaves import whose_parameters
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.operands import names_in
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.names.uses import calls_of_path
 from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import (

@@ -18,10 +18,9 @@ from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.runs_of_class import runs_of, stands_behind_weights
 from mllint.semantic.graph.weighted_ways import may_have_weights
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.operands import paths_in
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.values import Function, Method, Module, Object, Output, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree

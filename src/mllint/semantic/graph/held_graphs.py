@@ -20,11 +20,10 @@ from mllint.semantic.graph.short_lived import (
     lives_for_a_batch,
 )
 from mllint.semantic.graph.terms import addends, is_spent_term
-from mllint.semantic.names.assigned import assigned, only_assigned
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.operands import operands, paths_in
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value
 from mllint.syntax.shape import (

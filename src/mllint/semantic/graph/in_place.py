@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import always_runs
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, assigned
 from mllint.semantic.values import Module
 from mllint.syntax.shape import argument, constant, integer_literal, last_word
 

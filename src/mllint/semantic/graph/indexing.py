@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.assigned import all_assigned, only_assigned
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, all_assigned, only_assigned
 from mllint.semantic.names.writes import is_basic_index
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
 from mllint.syntax.shape import argument, dotted_path, integer_literal, subscript_index

@@ -8,12 +8,11 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import STATISTICS
 from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Loaded, Module, Tensor
 from mllint.syntax.shape import argument, before_methods, constant, dotted_path, items_of, root_of, subscript_index

@@ -7,10 +7,9 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of
-from mllint.semantic.names.assigned import all_assigned, only_assigned
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, only_assigned
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Symbol, Tensor, Text, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, last_word

@@ -12,11 +12,10 @@ from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.expressions.new_results import NEW
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
 from mllint.semantic.graph.placement import is_in_cells
-from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Tensor
 from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, last_word, string_literal

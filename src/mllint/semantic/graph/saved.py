@@ -21,11 +21,10 @@ from mllint.semantic.graph.in_place import (
     works_in_place,
 )
 from mllint.semantic.graph.weighted_ways import chosen, is_open_layer, is_reached, left_by_options
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import MAYBE, always_runs
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index, write
 from mllint.semantic.values import Module, Number, Output, Tensor, Value

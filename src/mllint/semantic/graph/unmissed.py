@@ -9,9 +9,8 @@ from mllint.semantic.graph.devices import is_made_on_cpu
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
 from mllint.semantic.graph.needless import PLACING, before_writes
 from mllint.semantic.graph.placement import is_read_below, reads_clock
-from mllint.semantic.names.assigned import all_assigned, assigned
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Batch
 from mllint.syntax.shape import (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.differentiability import CASTS, WHOLE
-from mllint.semantic.names.assigned import all_assigned
+from mllint.semantic.names.scopes import all_assigned
 from mllint.syntax.shape import argument, called_on, last_word, string_literal
 
 if TYPE_CHECKING:

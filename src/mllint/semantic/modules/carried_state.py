@@ -14,10 +14,10 @@ from mllint.semantic.modules.made_on_cpu import FACTORIES
 from mllint.semantic.modules.other_objects import from_outside, is_assigned_from_outside
 from mllint.semantic.modules.plain_tensors import NOT_NUMBERS, has_no_elements, is_leaf_to_train
 from mllint.semantic.modules.unsaved_draws import SAVING
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Read, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.names.writes import Write, write
 from mllint.semantic.values import Nothing, Number
 from mllint.syntax.shape import before_methods, constant, dotted_path, is_super_call, items_of, last_word, part_at

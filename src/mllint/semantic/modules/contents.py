@@ -19,9 +19,8 @@ from mllint.semantic.modules.weights import (
     made_by_default,
     makes_weights,
 )
-from mllint.semantic.names.assigned import all_assigned, assigned, grown_from
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, all_assigned, assigned, grown_from
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, is_target, part_at, string_literal
 from mllint.syntax.walk import subtree

@@ -7,9 +7,8 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.expressions.options import default_of_option
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Instance, Options
 from mllint.syntax.shape import (

@@ -10,9 +10,9 @@ import libcst as cst
 from mllint.semantic.modules.carried_state import begins, is_looked_after, is_reduced, is_used
 from mllint.semantic.modules.handed_over import is_given_on_by_others
 from mllint.semantic.modules.other_objects import is_assigned_from_outside
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import Nothing, Tensor
 from mllint.syntax.shape import argument, constant, last_word
 from mllint.syntax.walk import subtree

@@ -8,9 +8,8 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
 from mllint.syntax.shape import constant, dotted_path, is_target, last_word
 

@@ -10,11 +10,10 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.expressions.new_results import asks_for_cpu_type
 from mllint.semantic.modules.ways_to_tensors import Made, made_for_nothing, stands_for_nothing, unpacked_into
-from mllint.semantic.names.assigned import all_assigned, assigned, grown_from, only_assigned
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, all_assigned, assigned, grown_from, only_assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
 from mllint.syntax.iteration import sources

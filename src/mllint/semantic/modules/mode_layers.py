@@ -21,11 +21,11 @@ from mllint.semantic.modules.library_modes import (
 )
 from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
 from mllint.semantic.modules.switched_off import Off, parts_off
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Read
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import constructing, is_own_method
+from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.names.uses import bound_by, uses, whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import argument, constant, has_star_arguments, items_of, targets_of

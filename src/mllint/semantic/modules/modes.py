@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
-from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.scopes import Binding, assigned
 from mllint.semantic.names.uses import attributes
 from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree

@@ -23,10 +23,9 @@ from mllint.semantic.graph.saved import (
     views,
 )
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import always_runs, verdicts
 from mllint.semantic.names.definitions import FunctionInfo, function_around
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, assigned
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.names.writes import write
 from mllint.semantic.values import Module, Output, Tensor

@@ -17,9 +17,8 @@ from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.graph.saved import operation
 from mllint.semantic.modules.weights import has_weights
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.conditions import is_above, loop_of_every_round
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
 from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, last_word

@@ -12,11 +12,10 @@ from mllint.semantic.modules.contents import PUTTING, is_display
 from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.handed_over import MAX_READERS, is_only_tested, is_operation, may_be_of
 from mllint.semantic.modules.other_objects import from_outside
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import Role
 from mllint.semantic.names.foreign_reads import is_other_at
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, assigned
 from mllint.semantic.names.uses import attributes, reads, uses, uses_of_bound
 from mllint.semantic.values import Function, Symbol, Tensor
 from mllint.syntax.iteration import handed_on

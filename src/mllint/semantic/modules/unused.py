@@ -13,12 +13,11 @@ from mllint.semantic.events.places import as_itself
 from mllint.semantic.modules.fresh import is_fresh, takes_others
 from mllint.semantic.modules.other_objects import is_made_of
 from mllint.semantic.modules.weights import has_only_statistics, has_weights
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import Assignment, Role
 from mllint.semantic.names.conditions import decided, verdicts
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.remembered import worked_out_once
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Module, Output, Tensor
 from mllint.syntax.shape import all_given, argument, constant, dotted_path, last_word

@@ -6,10 +6,9 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import argument_for, callers, calls_of
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import FunctionInfo, function_around
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, assigned
 from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Function, Symbol, Tensor
 from mllint.syntax.shape import constant, dotted_path, has_star_arguments, part_at

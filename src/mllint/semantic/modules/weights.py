@@ -9,9 +9,8 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING, STATISTICS
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import attributes, without_narrowing
 from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
 from mllint.syntax.shape import argument, constant, dotted_path, last_word

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.assigned import assigned
+from mllint.semantic.names.scopes import assigned
 from mllint.semantic.values import ClassObject
 from mllint.syntax.shape import string_literal
 

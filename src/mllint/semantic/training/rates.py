@@ -14,9 +14,8 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.options import default_of_option
 from mllint.semantic.graph.data_sources import yields_data
-from mllint.semantic.names.assigned import assigned
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.training.data_loops import is_next
 from mllint.semantic.training.lambda_rates import falls_by, shares
 from mllint.semantic.training.runs import Run

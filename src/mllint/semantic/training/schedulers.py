@@ -12,10 +12,9 @@ from mllint.semantic.events.makers import ACCELERATORS
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
-from mllint.semantic.names.assigned import only_assigned
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
 from mllint.semantic.training.nearby import stand_in_two_arms

@@ -25,8 +25,7 @@ from mllint.semantic.events.steps import (
 )
 from mllint.semantic.events.things import Frame, Named
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.training.decorators import Wrapped, wrapping_of
-from mllint.semantic.training.kept_calls import Kept, can_be_entered, filled, kept_call
+from mllint.semantic.training.kept_calls import Kept, Wrapped, can_be_entered, filled, kept_call, wrapping_of
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event

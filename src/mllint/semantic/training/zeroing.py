@@ -22,7 +22,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
 from mllint.semantic.training.holders import is_cleared_by_handler, is_given, may_act_on, was_made_with
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
-from mllint.semantic.training.one_sided_clearing import is_cleared_on_one_side
+from mllint.semantic.training.one_sided import is_cleared_on_one_side
 from mllint.semantic.training.own_steps import keeps_gradients
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import counts_to_length
