@@ -208,6 +208,12 @@ def argument(call: cst.Call, position: int | None, name: str | None = None) -> c
     return found
 
 
+def constant_given(call: cst.Call, position: int | None, name: str, otherwise: object = ...) -> object:
+    """The constant that a call gives for a parameter, as ``constant`` has it; ``otherwise`` where it gives nothing."""
+    given = argument(call, position, name)
+    return otherwise if given is None else constant(given.value)
+
+
 def all_given(call: cst.Call) -> list[cst.BaseExpression]:
     """What a call is given; the receiver of a method, too."""
     receiver = [call.func.value] if isinstance(call.func, cst.Attribute) else []

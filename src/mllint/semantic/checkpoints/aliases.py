@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.names.definitions import function_around
 from mllint.syntax.shape import dotted_path, string_literal
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ def alias_of(model: "Model", call: cst.BaseExpression, start: cst.BaseExpression
 
 def _calls_by_itself(model: "Model", call: cst.BaseExpression, statement: cst.Return) -> list[cst.Call]:
     """The calls of a method that hands out the state of a part of its object, if all are made on that very object."""
-    function = model.enclosing_function(statement)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, statement)
     receiver, path = None if info is None else info.self_name, dotted_path(getattr(call, "func", call)) or ""
     if info is None or receiver is None or not path.startswith(f"{receiver}."):
         return []

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.aliases import alias_of
 from mllint.semantic.checkpoints.snapshots import Snapshot
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.uses import method_calls
 from mllint.semantic.values import Module
 from mllint.syntax.shape import called_on, dotted_path, items_of, last_word
@@ -58,8 +59,7 @@ def _is_made_once(model: "Model", node: cst.BaseExpression, path: str) -> bool:
     if info.owner is None or path.partition(".")[0] != info.self_name or path.count(".") > 1:
         return False
     for item in model.tree.by_type.get(cst.Assign, ()):
-        place = model.enclosing_function(item)
-        method = None if place is None else model.function_info(place)
+        method = function_around(model, item)
         if method is None or method.owner is not info.owner or not isinstance(item, cst.Assign):
             continue
         sets = any(dotted_path(part) == path for target in item.targets for part in items_of(target.target))

@@ -85,8 +85,7 @@ def entries(model: "Model", read: cst.Call) -> Iterator[cst.Subscript]:
 
 def _loading(model: "Model", item: cst.Subscript) -> cst.Call | None:
     """The call that loads an entry into something at once."""
-    above = model.tree.parent(item)
-    call = model.tree.parent(above) if isinstance(above, cst.Arg) else None
+    call = model.tree.call_given(item)
     return call if isinstance(call, cst.Call) and last_word(call.func) in LOADING else None
 
 

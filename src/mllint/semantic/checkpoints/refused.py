@@ -36,7 +36,15 @@ from mllint.semantic.values import (
     Tensor,
     Value,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, last_word, string_literal, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    constant,
+    constant_given,
+    dotted_path,
+    last_word,
+    string_literal,
+    subscript_index,
+)
 from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
@@ -119,16 +127,8 @@ def is_read_again(model: "Model", load: cst.Call) -> bool:
     """Whether the file is read with ``weights_only=False`` where an error of the call is caught."""
     tries = (item for item in model.tree.ancestors(load) if isinstance(item, cst.Try))
     handlers = [handler for item in tries if model.tree.is_inside(load, item.body) for handler in item.handlers]
-    return any(
-        isinstance(part, cst.Call) and last_word(part.func) == "load" and _allows_classes(part)
-        for handler in handlers
-        for part in subtree(handler)
-    )
-
-
-def _allows_classes(load: cst.Call) -> bool:
-    option = argument(load, None, "weights_only")
-    return option is not None and constant(option.value) is False
+    calls = (part for handler in handlers for part in subtree(handler) if isinstance(part, cst.Call))
+    return any(last_word(call.func) == "load" and constant_given(call, None, "weights_only") is False for call in calls)
 
 
 def _is_tried(model: "Model", load: cst.Call) -> bool:
@@ -248,8 +248,7 @@ def _is_computed_with(model: "Model", entry: cst.BaseExpression) -> bool:
 
 def _has_to_be_of_class(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether it is asked to be an object of a class of the project: ``isinstance(state, Session)``."""
-    given = model.tree.parent(node)
-    asked = model.tree.parent(given) if isinstance(given, cst.Arg) else None
+    asked = model.tree.call_given(node)
     narrowed = narrowing(asked) if isinstance(asked, cst.Call) else None
     return narrowed is not None and isinstance(model.value(narrowed[1]), ClassObject)
 

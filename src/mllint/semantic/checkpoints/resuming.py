@@ -11,7 +11,15 @@ from mllint.semantic.expressions.arguments import callers, calls_of
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.uses import bound_by, mentions, method_calls, uses
 from mllint.semantic.values import ClassObject, Loaded, Module, Object, StateDict, is_object
-from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, is_super_call, last_word
+from mllint.syntax.shape import (
+    argument,
+    called_on,
+    constant_given,
+    dotted_path,
+    has_star_arguments,
+    is_super_call,
+    last_word,
+)
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -322,8 +330,7 @@ def has_state(made: Object) -> bool:
         return False
     if made.name not in _STATELESS_WITHOUT_MOMENTUM:
         return True
-    momentum = argument(made.call, 2, "momentum")
-    return momentum is not None and constant(momentum.value) != 0
+    return constant_given(made.call, 2, "momentum", 0) != 0
 
 
 def resumes_from(model: "Model", counters: set[str], save: cst.Call | None = None) -> bool:

@@ -49,7 +49,7 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import argument, constant, has_star_arguments, string_literal
+from mllint.syntax.shape import argument, constant_given, has_star_arguments, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -215,8 +215,7 @@ def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
     if isinstance(inner, Unfinished):
         return inner
     if name == "torch.nn.Parameter":
-        on = argument(call, 1, "requires_grad")
-        leaf = on is None or constant(on.value) is True
+        leaf = constant_given(call, 1, "requires_grad", True) is True
         scalar = inner.scalar if isinstance(inner, Tensor) else None
         return Tensor("torch", True if leaf else None, scalar, parameter=True, leaf=leaf)
     if name == "paddle.create_parameter":
@@ -224,14 +223,13 @@ def _fresh_tensor(model: "Model", call: cst.Call, name: str) -> Value | None:
         leaf = argument(call, 3, "attr") is None
         return Tensor("paddle", True if leaf else None, tensors.rank_of_size(call), parameter=True, leaf=leaf)
     if name == "paddle.to_tensor":
-        stop = argument(call, None, "stop_gradient")
-        attached = stop is not None and constant(stop.value) is False
+        attached = constant_given(call, None, "stop_gradient") is False
         return Tensor("paddle", attached, tensors.rank_of_data(call, inner), leaf=attached)
-    requires = argument(call, 1, "requires_grad")
-    if requires is not None and constant(requires.value) is True:
+    requires = constant_given(call, 1, "requires_grad", False)
+    if requires is True:
         return Tensor("torch", True, inner.scalar if isinstance(inner, Tensor) else None, leaf=True)
     # Whatever history it has been given stays behind.
-    has_none = False if requires is None or constant(requires.value) is False else None
+    has_none = False if requires is False else None
     return replace(inner, attached=has_none, leaf=False) if isinstance(inner, Tensor) else Tensor("torch", has_none)
 
 

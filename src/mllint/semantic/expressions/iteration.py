@@ -22,7 +22,15 @@ from mllint.semantic.values import (
     Value,
     join,
 )
-from mllint.syntax.shape import argument, called_on, constant, fingerprint, items_of, last_word, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    called_on,
+    constant_given,
+    fingerprint,
+    items_of,
+    last_word,
+    subscript_index,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -88,8 +96,7 @@ def _collated(loader: Object) -> Value | None:
         return Batch(loader.framework, opaque=True)
     if any(arg.star == "**" for arg in loader.call.args) or argument(loader.call, 6, "collate_fn") is not None:
         return None
-    size = argument(loader.call, 1, "batch_size")
-    return None if size is not None and constant(size.value) is None else Batch(loader.framework)
+    return None if constant_given(loader.call, 1, "batch_size") is None else Batch(loader.framework)
 
 
 def is_one_place(model: "Model", target: cst.BaseExpression, node: cst.BaseExpression) -> bool:

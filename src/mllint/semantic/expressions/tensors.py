@@ -27,7 +27,7 @@ from mllint.semantic.values import (
     Unfinished,
     Value,
 )
-from mllint.syntax.shape import argument, constant, has_star_arguments, integer_literal, subscript_index
+from mllint.syntax.shape import argument, constant, constant_given, has_star_arguments, integer_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -242,8 +242,7 @@ def _is_gradient_alone(qualified: str, call: cst.Call) -> bool:
     """Whether a call gives gradients without a graph of their own, as it does unless it is asked for one."""
     if qualified not in _GRADIENTS:
         return False
-    asked = argument(call, 4, "create_graph")
-    return not has_star_arguments(call) and (asked is None or constant(asked.value) is False)
+    return not has_star_arguments(call) and constant_given(call, 4, "create_graph", False) is False
 
 
 def like_first(model: "Model", call: cst.Call) -> Value | None:

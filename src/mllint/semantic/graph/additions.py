@@ -17,6 +17,7 @@ from mllint.syntax.shape import (
     before_methods,
     called_on,
     constant,
+    constant_given,
     dotted_path,
     fingerprint,
     last_word,
@@ -366,8 +367,7 @@ def _counts_rounds(model: "Model", node: cst.BaseExpression, loop: cst.For | cst
     while isinstance(iterated, cst.Call):
         word, given = last_word(iterated.func), iterated.args[0] if iterated.args else None
         if word == "enumerate" and bindings[0].path == (0,):
-            start = argument(iterated, 1, "start")
-            return start is None or constant(start.value) == 0
+            return constant_given(iterated, 1, "start", 0) == 0
         if word in ("range", "trange") and not bindings[0].path:
             ends = [arg.value for arg in iterated.args if arg.keyword is None]
             return len(ends) == 1 or (bool(ends) and constant(ends[0]) == 0)

@@ -22,6 +22,7 @@ from mllint.semantic.values import Function, Object, Tensor, is_object
 from mllint.syntax.shape import (
     argument,
     constant,
+    constant_given,
     dotted_path,
     fingerprint,
     has_star_arguments,
@@ -281,8 +282,7 @@ def _leaves_zeros(call: cst.Call, optimizer: Object, version: Version) -> bool:
     if has_star_arguments(call):
         return False
     if optimizer.framework == "paddle":
-        kept = argument(call, 0, "set_to_zero")
-        return kept is None or constant(kept.value) is True
+        return constant_given(call, 0, "set_to_zero", True) is True
     given = argument(call, 0, "set_to_none")
     if given is None:
         return version is not None and version < (2, 0)

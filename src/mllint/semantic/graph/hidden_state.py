@@ -14,7 +14,7 @@ from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, reads
 from mllint.semantic.values import Elements, Framework, Module, Object, Repeated, Tensor, Value
-from mllint.syntax.shape import argument, constant, dotted_path, items_of
+from mllint.syntax.shape import constant_given, dotted_path, items_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -73,8 +73,7 @@ def walked_in_loop(model: "Model", backward: cst.Call) -> tuple[Loop, cst.BaseEx
 
 def _may_be_on(backward: cst.Call, word: str) -> bool:
     """Whether a flag of ``backward()`` is given, and not written as ``False``."""
-    given = argument(backward, None, word)
-    return given is not None and constant(given.value) is not False
+    return constant_given(backward, None, word, False) is not False
 
 
 def _steps(model: "Model", loop: Loop) -> bool:

@@ -14,7 +14,7 @@ from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind, assigned
 from mllint.semantic.values import Module
-from mllint.syntax.shape import argument, constant, integer_literal, last_word
+from mllint.syntax.shape import argument, constant, constant_given, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -77,14 +77,10 @@ def works_in_place(call: cst.Call, name: str) -> bool:
     """Whether a library layer is built so that it changes what it is given."""
     parameters = lookup.parameters(name)
     position = parameters.index("inplace") if "inplace" in parameters else None
-    given = None if position is None else argument(call, position, "inplace")
-    return given is not None and constant(given.value) is True and not _drops_nothing(call, name)
-
-
-def _drops_nothing(call: cst.Call, name: str) -> bool:
-    """Whether a dropout is built with a rate of zero: it hands on what it is given."""
-    rate = argument(call, 0, "p") if "Dropout" in name else None
-    return rate is not None and constant(rate.value) == 0
+    if position is None or constant_given(call, position, "inplace") is not True:
+        return False
+    # A dropout with a rate of zero hands on what it is given.
+    return "Dropout" not in name or constant_given(call, 0, "p") != 0
 
 
 def runs_of_layer(model: "Model", layer: cst.Call) -> Iterator[tuple[cst.Call, cst.BaseExpression]]:

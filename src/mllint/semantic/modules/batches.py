@@ -12,7 +12,7 @@ from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.names.uses import attributes, uses
 from mllint.semantic.values import Module, Number, Object, Symbol
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import argument, before_methods, constant, dotted_path, has_star_arguments
+from mllint.syntax.shape import argument, before_methods, constant, constant_given, dotted_path, has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -58,8 +58,7 @@ def batch_of_one(model: "Model", node: cst.BaseExpression, steps: int = MAX_STEP
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in _SAME_SHAPE:
         return batch_of_one(model, node.func.value, steps - 1)
     if isinstance(node.func, cst.Attribute) and node.func.attr.value == "unsqueeze":
-        dimension = argument(node, 0, "dim")
-        rank = None if dimension is None or constant(dimension.value) != 0 else _rank(model, node.func.value, steps - 1)
+        rank = _rank(model, node.func.value, steps - 1) if constant_given(node, 0, "dim") == 0 else None
         return None if rank is None else Batch(rank + 1)
     filled = _filled(node)
     wrapped = batch_of_one(model, node.args[0].value, steps - 1) if node.args else None
@@ -125,8 +124,7 @@ def _drawn(model: "Model", loader: cst.BaseExpression) -> Batch | None:
         return None
     if len([arg for arg in call.args if arg.keyword is None]) > 2:
         return None
-    size = argument(call, 1, "batch_size")
-    return Batch(None) if size is None or constant(size.value) == 1 else None
+    return Batch(None) if constant_given(call, 1, "batch_size", 1) == 1 else None
 
 
 _SWITCHING = re.compile(rb"\beval\s*\(|\btrain\s*\(\s*[^)\s]|\btraining\s*=")

@@ -14,7 +14,7 @@ from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import Nothing, Tensor
-from mllint.syntax.shape import argument, constant, last_word
+from mllint.syntax.shape import constant_given, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -129,10 +129,7 @@ def _looks_made(place: Assignment) -> bool:
 
 
 def _asks_for_gradients(place: Assignment) -> bool:
-    if not isinstance(place.value, cst.Call):
-        return False
-    flag = argument(place.value, 1, "requires_grad")
-    return flag is None or constant(flag.value) is True
+    return isinstance(place.value, cst.Call) and constant_given(place.value, 1, "requires_grad", True) is True
 
 
 def _are_frozen(members: Members) -> bool:

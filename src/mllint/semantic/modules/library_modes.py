@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.knowledge import networks
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.values import Member, Symbol, Text, Value
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, constant, constant_given
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -63,15 +63,12 @@ def layer_depends(name: str, call: cst.Call | None) -> bool | None:
         return None
     if last.startswith("InstanceNorm"):
         # With statistics that are kept it does; but each image by its own, as in training, is what it is there for.
-        given = argument(call, None, "track_running_stats")
-        return None if given is not None and constant(given.value) is not False else False
+        return False if constant_given(call, None, "track_running_stats", False) is False else None
     if last.startswith(("LSTM", "GRU", "RNN", "Multi")):
-        given, layers = argument(call, None, "dropout"), argument(call, 2, "num_layers")
-        if not last.startswith("Multi") and (layers is None or constant(layers.value) == 1):
+        if not last.startswith("Multi") and constant_given(call, 2, "num_layers", 1) == 1:
             return False  # between the layers only
-        return given is not None and constant(given.value) not in (0, 0.0)
-    given = argument(call, 0 if "Dropout" in last else None, "p" if "Dropout" in last else "dropout")
-    return given is None or constant(given.value) not in (0, 0.0)
+        return constant_given(call, None, "dropout", 0) != 0
+    return constant_given(call, 0 if "Dropout" in last else None, "p" if "Dropout" in last else "dropout") != 0
 
 
 def _keeps_no_statistics(call: cst.Call) -> bool:

@@ -13,7 +13,7 @@ from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import argument, called_on, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, called_on, constant, constant_given, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:
     if not isinstance(value, Module) or value.call is not call or builds_a_program(model):
         return False
     if drops:
-        given = argument(call, 0, "p")
-        return (given is None or constant(given.value) != 0) and not runs_in_one_mode(model, call)
+        return constant_given(call, 0, "p") != 0 and not runs_in_one_mode(model, call)
     known = None if value.name is None else lookup.class_(value.name)
     if known is not None and (known.kind == "loss" or lookup.layer_state(value.name or "") is None):
         return False

@@ -28,7 +28,7 @@ from mllint.semantic.names.receivers import constructing, is_own_method
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.names.uses import bound_by, uses, whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
-from mllint.syntax.shape import argument, constant, has_star_arguments, items_of, targets_of
+from mllint.syntax.shape import argument, constant_given, has_star_arguments, items_of, targets_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -422,8 +422,7 @@ def _is_off(read: Read, making: Making) -> bool:
 
 def _is_given_dropout(call: cst.Call) -> bool:
     """Whether something that is made is told how much to drop, by the name that everybody has for it."""
-    given = argument(call, None, "dropout")
-    return given is not None and constant(given.value) not in (None, 0, 0.0)
+    return constant_given(call, None, "dropout", 0) not in (None, 0)
 
 
 def _is_arithmetic(call: cst.Call) -> bool:

@@ -51,8 +51,7 @@ def _is_made_above(model: "Model", name: cst.Name, loop: cst.For) -> bool:
 def _is_built(model: "Model", holder: cst.Name) -> bool:
     """Whether a model is made of a list."""
     for use in uses(model, model.reaching(holder)[0]):
-        arg = model.tree.parent(use)
-        call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+        call = model.tree.call_given(use)
         if isinstance(call, cst.Call) and isinstance(model.value(call), Module):
             return True
     return False

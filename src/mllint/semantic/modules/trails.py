@@ -13,6 +13,7 @@ from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.handed_over import MAX_READERS, is_only_tested, is_operation, may_be_of
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.names.classes import Role
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.foreign_reads import is_other_at
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import BindingKind, assigned
@@ -127,8 +128,7 @@ class Trail:
 
     def _by_askers(self, returned: cst.Return, steps: int) -> bool:
         """Follow what a method or property gives out to where somebody asks for it, if anybody does."""
-        function = self.model.enclosing_function(returned)
-        info = None if function is None else self.model.function_info(function)
+        info = function_around(self.model, returned)
         asked = None if info is None else askers(info)
         if info is None or asked is None:
             return True

@@ -28,7 +28,7 @@ from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import (
     argument,
     called_on,
-    constant,
+    constant_given,
     dotted_path,
     is_super_call,
     last_word,
@@ -327,8 +327,7 @@ def registered_late(model: "Model", call: cst.Call) -> str | None:
 
 def _is_saved(call: cst.Call, framework: str) -> bool:
     keyword = "persistent" if framework == "torch" else "persistable"
-    flag = argument(call, 2, keyword)
-    return not any(arg.star for arg in call.args) and (flag is None or constant(flag.value) is True)
+    return not any(arg.star for arg in call.args) and constant_given(call, 2, keyword, True) is True
 
 
 def _runs_before(owner: "ClassInfo", method: "FunctionInfo") -> bool:

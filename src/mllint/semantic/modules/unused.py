@@ -20,7 +20,7 @@ from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import all_given, argument, constant, dotted_path, last_word
+from mllint.syntax.shape import all_given, argument, constant, constant_given, dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -284,8 +284,7 @@ def _is_downloaded(definition: "ClassInfo") -> bool:
 
 def _is_partial(call: cst.Call) -> bool:
     """Whether a call loads the keys that fit, and lets the others be."""
-    strict = argument(call, 1, "strict")
-    return strict is not None and constant(strict.value) is False
+    return constant_given(call, 1, "strict") is False
 
 
 def _downloads(model: "Model", node: cst.BaseExpression, steps: int = 2) -> bool:

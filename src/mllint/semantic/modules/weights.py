@@ -13,7 +13,7 @@ from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import attributes, without_narrowing
 from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import constant, constant_given, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -294,7 +294,7 @@ def asks_for_no_gradients(definition: "ClassInfo") -> bool:
     made = [node for model, node, _ in _assigned(definition) if makes_parameter(model, node)]
     return (
         bool(made)
-        and all(isinstance(value, cst.Call) and _is_made_without(value) for value in made)
+        and all(isinstance(value, cst.Call) and constant_given(value, None, "requires_grad") is False for value in made)
         and not any(True for _ in _assigned_modules(definition))
     )
 
@@ -333,11 +333,6 @@ def _is_of_part(binding: Binding, node: cst.BaseExpression) -> bool:
     """Whether what is assigned is taken from what the object holds: ``self.depth = self.network.depth``."""
     path = dotted_path(node)
     return path is not None and path.count(".") > 1 and path.startswith(f"{binding.key.partition('.')[0]}.")
-
-
-def _is_made_without(parameter: cst.Call) -> bool:
-    flag = argument(parameter, None, "requires_grad")
-    return flag is not None and constant(flag.value) is False
 
 
 def is_constant(model: "Model", node: cst.BaseExpression) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.names.classes import PLAIN_BASES
+from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.foreign_reads import is_read_of_others, may_be_read_elsewhere
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, uses, whole
@@ -64,8 +65,7 @@ def _is_idle(model: "Model", call: cst.Call, path: tuple[int | None, ...], steps
 
 def _is_idle_where_called(model: "Model", statement: cst.Return, path: tuple[int | None, ...], steps: int) -> bool:
     """Whether nobody in the project who calls a function steps what the optimizer holds that it returns."""
-    function = model.enclosing_function(statement)
-    info = None if function is None else model.function_info(function)
+    info = function_around(model, statement)
     if steps == 0 or info is None or info.owner is not None or not info.is_transparent or not info.is_plain:
         return False
     others = list(model.importers(info.name))
