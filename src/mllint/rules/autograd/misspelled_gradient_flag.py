@@ -64,8 +64,8 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword, replace_between
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.called_flags import holder_of_called_flag
 from mllint.semantic.graph.flags import is_so_anyway, is_somebodys, is_trained_whole, may_be_refused
+from mllint.semantic.graph.state_flags import holder_of_called_flag
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.values import Module, Tensor
 from mllint.syntax.shape import constant, last_word

@@ -55,7 +55,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_assignment_target, insert_after
 from mllint.rule import Finding, Rule
-from mllint.semantic.checkpoints.reports import AS_MODEL, is_bound_to_model, is_returned_as_model
+from mllint.semantic.checkpoints.unchecked import AS_MODEL, is_bound_to_model, is_returned_as_model
 from mllint.semantic.expressions.iteration import is_one_place
 from mllint.semantic.values import Instance, Loaded, Module, Object, Value, own_method
 from mllint.syntax.shape import argument, dotted_path

@@ -68,7 +68,7 @@ from mllint.knowledge.words import STATEFUL
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
-from mllint.semantic.checkpoints.meant_whole import is_meant_whole
+from mllint.semantic.checkpoints.refused import is_meant_whole
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.values import Loaded, Module, Object

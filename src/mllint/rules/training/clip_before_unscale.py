@@ -86,7 +86,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event
 from mllint.semantic.flow import clips
-from mllint.semantic.training.scaled_clips import can_be_unscaled_at, step_after_scaled_clip
+from mllint.semantic.training.clipping import can_be_unscaled_at, step_after_scaled_clip
 
 rule = Rule(
     code="ML306",

@@ -113,8 +113,14 @@ from mllint.semantic.training.in_training_mode import (
     is_switched_on_behind,
     lacks_switch,
 )
-from mllint.semantic.training.inferences import LOADS, inferences, inferences_elsewhere_loaded, may_train
-from mllint.semantic.training.ready_made import PRETRAINED, inferences_ready_made
+from mllint.semantic.training.inferences import (
+    LOADS,
+    inferences,
+    inferences_elsewhere_loaded,
+    is_traced_in_training_mode,
+    may_train,
+)
+from mllint.semantic.training.pretrained_parts import PRETRAINED, inferences_ready_made
 from mllint.semantic.training.single_evaluations import (
     OFF,
     evaluations_behind_training,
@@ -123,7 +129,6 @@ from mllint.semantic.training.single_evaluations import (
     single_evaluations,
     switches_gradients_off,
 )
-from mllint.semantic.training.traces import is_traced_in_training_mode
 from mllint.semantic.training.trained_for_evaluation import switch_for_evaluation
 
 _HELP_SWITCH = "call `eval()` here, and `train()` before the training goes on"

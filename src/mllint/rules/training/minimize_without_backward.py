@@ -61,7 +61,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
-from mllint.semantic.training.minimizing import loss_without_backward
+from mllint.semantic.training.never_computed import loss_without_backward
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(

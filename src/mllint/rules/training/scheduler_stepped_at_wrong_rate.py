@@ -87,8 +87,8 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.training.late_schedules import steps_too_late
 from mllint.semantic.training.rates import stepped_too_often, stepped_too_seldom
+from mllint.semantic.training.schedules import steps_too_late
 
 rule = Rule(
     code="ML308",

@@ -1,11 +1,9 @@
 """What is saved to files, what is read back, and whether it fits what it is loaded into.
 
 =================  ==================================================================================================
-``contents``       what a dict on its way to or from a file holds
-``places``         expressions in some file, and how messages name where they stand
+``contents``       what a dict on its way to or from a file holds, and what loops and comprehensions do to its keys
 ``paths``          the paths of files as far as they are known, and when two of them are the same
-``routes``         through which calls a function was entered, and what its parameters stand for then
-``renames``        what loops and comprehensions do to the keys of a dict
+``routes``         expressions in some file, and through which calls their function was entered
 ``path_tracing``   the path that an expression stands for
 ``tracing``        where the dict that an expression stands for comes from, and what was done to it on the way
 ``saves``          what a file and the files around it save
@@ -19,26 +17,22 @@
 ``shared_state``   states that are loaded into two things, or saved under the keys of two
 ``settings``       settings that are given to a load in the place of a state
 ``rewritten``      files that are read before they are written, and saves of what was read from another file
-``reports``        what loading gives back, taken for the model
 ``problems``       what is surely wrong with a load
-``refused``        files that hold objects of Python, which PyTorch refuses since 2.6
+``refused``        files that hold objects of Python, which PyTorch refuses since 2.6, and those that are meant to
 ``mistaken``       what is read from files and taken for something else
 ``wording``        the same in the words of a message
 ``deliberate``     loads that skip what does not match, on purpose
-``unchecked``      loads that skip what does not match, unseen
+``unchecked``      loads that skip what does not match, unseen, or whose report is taken for the model
 ``wrapped``        state dicts of wrapped modules that are saved
 ``wrappings``      in what a module may be wrapped, on each way to it
 ``wrapped_later``  loads into a module that is put into a wrapper afterwards
-``journeys``       through which hands a module has come to where its state is saved
 ``one_sided``      loads of which only one side has the prefix of a wrapper in its keys
 ``taken_alike``    state dicts of a wrapped module and of the module itself that two branches take alike, or load
 ``taken_out``      loads into a wrapper of what is saved of the module inside
-``meant_whole``    whole things that are saved for readers who allow any class
 ``saving``         what is written to files, by whichever function
 ``resuming``       checkpoints from which a training resumes without the state of its optimizer
 ``left_in_file``   loads from which training goes on, and which leave the state of the optimizer in the file
-``overwriting``    calls that write into the weights of a module by hand
-``aliases``        what keeps the very tensors of a state dict
+``aliases``        what keeps the very tensors of a state dict, and what writes into them
 ``better``         what is kept where something does better than what was kept before
 ``kept_models``    modules that are themselves kept as the best
 ``snapshots``      state dicts that are kept while what they belong to goes on changing

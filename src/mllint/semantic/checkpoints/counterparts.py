@@ -14,9 +14,9 @@ import libcst as cst
 
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, State, entry_at
 from mllint.semantic.checkpoints.handling import branches_without, items_of_same
-from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.resuming import COUNTERS, resumes_from
 from mllint.semantic.checkpoints.rewritten import is_converted
+from mllint.semantic.checkpoints.routes import Place
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, path_option, read_path
 from mllint.semantic.names.definitions import class_around

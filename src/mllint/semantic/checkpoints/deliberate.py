@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.handling import MAX_NAMES, uses
+from mllint.semantic.checkpoints.handling import MAX_NAMES, uses_in_function
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind
@@ -59,7 +59,7 @@ def parts_of(load: Load) -> Iterator[cst.CSTNode]:
 
 def _filled_from(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpression]:
     """What the loops go through that write entries into a dict: ``for k, v in loaded.items(): state[k] = v``."""
-    for use in uses(node, model):
+    for use in uses_in_function(node, model):
         item = model.tree.parent(use)
         if isinstance(item, cst.Subscript) and isinstance(model.tree.parent(item), cst.AssignTarget):
             yield from (ancestor.iter for ancestor in model.tree.ancestors(item) if isinstance(ancestor, cst.For))
@@ -226,7 +226,7 @@ def holds_other_things(load: Load) -> bool:
     These lie among the weights, and have to be skipped.
     """
     model, wanted = load.model, load.model.reaching(load.given)
-    for use in uses(load.given, model) if wanted else ():
+    for use in uses_in_function(load.given, model) if wanted else ():
         item = model.tree.parent(use)
         if isinstance(item, cst.Subscript) and not isinstance(model.tree.parent(item), (cst.AssignTarget, cst.Del)):
             key = string_literal(subscript_index(item))

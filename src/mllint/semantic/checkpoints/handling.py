@@ -152,7 +152,7 @@ def names_behind(node: cst.BaseExpression, model: "Model", depth: int = 0) -> It
             yield from names_behind(binding.value, model, depth + 1)
 
 
-def uses(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpression]:
+def uses_in_function(node: cst.BaseExpression, model: "Model") -> Iterator[cst.BaseExpression]:
     """Every use of a name or dotted path in the function around it, its own included."""
     key = dotted_path(node)
     if key is None:
@@ -168,7 +168,7 @@ def _is_examined(node: cst.BaseExpression, load: "Load") -> bool:
     either.
     """
     key, model = dotted_path(node), load.model
-    for use in uses(node, model):
+    for use in uses_in_function(node, model):
         for ancestor in model.tree.ancestors(use):
             if isinstance(ancestor, cst.Comparison) and _asks_for_member(ancestor, key):
                 if not _is_left_open(ancestor, key, load) and not _is_about_another(ancestor, key, load):
@@ -224,7 +224,7 @@ def is_saved_together(model: "Model", keys: set[str | None]) -> bool:
 def _entries_of(node: cst.BaseExpression, model: "Model") -> Iterator[tuple[cst.BaseExpression, str | None]]:
     """What the function around a name takes of the very thing that it stands for, by an index or by ``get``."""
     bindings = model.reaching(node)
-    for use in uses(node, model):
+    for use in uses_in_function(node, model):
         item = model.tree.parent(use)
         if isinstance(item, cst.Attribute) and item.attr.value in _TAKING:
             item = model.tree.call_of(item)
@@ -289,7 +289,7 @@ def _asks_for_member(node: cst.Comparison, key: str | None) -> bool:
 def found_before(load: "Load") -> str | None:
     """The key that the test around a load has found in the very dict that is loaded as a whole."""
     model, key = load.model, dotted_path(load.given)
-    if key is None or not _is_module(load) or any(_changes(use, model) for use in uses(load.given, model)):
+    if key is None or not _is_module(load) or any(_changes(use, model) for use in uses_in_function(load.given, model)):
         return None
     child: cst.CSTNode = load.call
     for ancestor in model.tree.ancestors(load.call):
@@ -324,7 +324,7 @@ def _changes(use: cst.BaseExpression, model: "Model") -> bool:
 def items_of_same(node: cst.BaseExpression, model: "Model") -> Iterator[cst.Subscript]:
     """What the function around a name takes, by an index, of the very thing that the name stands for there."""
     bindings = model.reaching(node)
-    for use in uses(node, model):
+    for use in uses_in_function(node, model):
         item = model.tree.parent(use)
         if isinstance(item, cst.Subscript) and item.value is use and model.reaching(use) == bindings:
             yield item
@@ -338,7 +338,7 @@ def entries_read(load: "Load") -> dict[str, list[cst.Subscript]]:
         holder = holder.value
     bindings = model.reaching(holder)
     found: dict[str, list[cst.Subscript]] = {}
-    for use in uses(holder, model):
+    for use in uses_in_function(holder, model):
         item = _item_at(model, use, trail)
         if item is None:
             continue
@@ -403,7 +403,7 @@ def _runs_behind(use: cst.BaseExpression, load: "Load") -> bool:
     place, there = scope.place_of(use), scope.place_of(load.call)
     if place is None or there is None or there[1] >= place[1] or branches_without(load.call, use, model):
         return False
-    names = {id(name) for name in uses(load.given, model)}
+    names = {id(name) for name in uses_in_function(load.given, model)}
     settings = [model.tree.parent(branch) for branch in branches_without(use, load.call, model)]
     return all(isinstance(item, cst.If) and names.isdisjoint(map(id, subtree(item.test))) for item in settings)
 
@@ -434,7 +434,7 @@ def completed_dict(load: "Load") -> str | None:
     """
     model = load.model
     key = dotted_path(load.given)
-    for use in uses(load.given, model):
+    for use in uses_in_function(load.given, model):
         call = model.tree.call_given(use)
         if call is None or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
             continue
@@ -463,6 +463,6 @@ def _is_state_of(node: cst.BaseExpression, receiver: cst.BaseExpression) -> bool
 
 def _is_used_behind(node: cst.Name, model: "Model") -> bool:
     """Whether the function uses a name again behind a place."""
-    every = list(uses(node, model))
+    every = list(uses_in_function(node, model))
     index = next(index for index, use in enumerate(every) if use is node)
     return index + 1 < len(every)

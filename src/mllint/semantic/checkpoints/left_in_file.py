@@ -14,7 +14,7 @@ import libcst as cst
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.counterparts import other_entries, written_beside
-from mllint.semantic.checkpoints.handling import uses
+from mllint.semantic.checkpoints.handling import uses_in_function
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.resuming import COUNTERS, has_state, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
@@ -110,7 +110,7 @@ def _loads_of_same(model: "Model", item: cst.Subscript) -> Iterator[Load]:
 def _holders(model: "Model", item: cst.Subscript) -> Iterator[cst.CSTNode | None]:
     """What the function does with the very dict of which an entry is read: what each use of it stands in."""
     bindings = model.reaching(item.value)
-    for use in uses(item.value, model):
+    for use in uses_in_function(item.value, model):
         if model.reaching(use) == bindings:
             yield model.tree.parent(use)
 

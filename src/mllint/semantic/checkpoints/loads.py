@@ -16,7 +16,7 @@ from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
 from mllint.semantic.construction.state_keys import KeySet
-from mllint.semantic.expressions.class_methods import is_called_class
+from mllint.semantic.expressions.returns import is_called_class
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
 from mllint.semantic.values import (
     ClassObject,

@@ -12,7 +12,7 @@ from mllint.semantic.checkpoints.counterparts import saved_beside, with_the_othe
 from mllint.semantic.checkpoints.handling import is_caught, is_guarded
 from mllint.semantic.checkpoints.loads import Load, of_known_file
 from mllint.semantic.checkpoints.never_written import entries
-from mllint.semantic.checkpoints.places import Place
+from mllint.semantic.checkpoints.routes import Place
 from mllint.semantic.checkpoints.saves import Saved, resolved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, path_given, read_path
 from mllint.semantic.events.places import place_in_returns

@@ -20,7 +20,7 @@ from mllint.semantic.checkpoints.counterparts import (
     never_saved,
     saved_beside,
 )
-from mllint.semantic.checkpoints.handling import is_guarded, uses
+from mllint.semantic.checkpoints.handling import is_guarded, uses_in_function
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
@@ -115,7 +115,7 @@ def asked_under_another(load: Load) -> tuple[str, str] | None:
     if not inside:
         return None
     asked, read = set[str](), set[str]()
-    for use in uses(item.value, model):
+    for use in uses_in_function(item.value, model):
         for name, node in _keys_at(model, use):
             (asked if id(node) in inside else read).add(name)
     others = [name for name in asked - read if name != key and (name in key or key in name)]

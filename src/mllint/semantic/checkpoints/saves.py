@@ -11,8 +11,7 @@ import msgspec
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, entry_at, renamed
 from mllint.semantic.checkpoints.path_tracing import ATTRIBUTES
 from mllint.semantic.checkpoints.paths import Path
-from mllint.semantic.checkpoints.places import Place
-from mllint.semantic.checkpoints.routes import Follower, Route
+from mllint.semantic.checkpoints.routes import Follower, Place, Route
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.expressions.imports import imported_files

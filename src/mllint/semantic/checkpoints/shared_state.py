@@ -10,7 +10,7 @@ import libcst as cst
 
 from mllint.knowledge.words import LOADING, STATEFUL
 from mllint.semantic.checkpoints.counterparts import OF_TRAINING
-from mllint.semantic.checkpoints.handling import branches_without, uses
+from mllint.semantic.checkpoints.handling import branches_without, uses_in_function
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.saving import Part, parts, saved
 from mllint.semantic.expressions.arguments import calls_of, given_to, passed_for
@@ -75,7 +75,7 @@ def _same(model: "Model", given: cst.BaseExpression) -> Iterator[cst.BaseExpress
     text, bindings = fingerprint(given), model.reaching(root)
     if not isinstance(root, cst.Name) or not bindings:
         return
-    for use in uses(root, model):
+    for use in uses_in_function(root, model):
         node: cst.CSTNode | None = use
         while node is not None and isinstance(parent := model.tree.parent(node), (cst.Subscript, cst.Attribute)):
             node = parent if parent.value is node else None

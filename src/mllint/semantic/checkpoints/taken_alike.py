@@ -10,10 +10,10 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.handling import is_guarded
-from mllint.semantic.checkpoints.journeys import journey_of
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.checkpoints.wrapped_later import is_wrapped_later
+from mllint.semantic.checkpoints.wrappings import journey_of
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.scopes import BindingKind

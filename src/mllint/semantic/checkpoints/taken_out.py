@@ -13,7 +13,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import FromFile
-from mllint.semantic.checkpoints.handling import uses
+from mllint.semantic.checkpoints.handling import uses_in_function
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.one_sided import OneSided, names_in
 from mllint.semantic.checkpoints.tracing import Tracer
@@ -128,7 +128,7 @@ def _is_saved_as(model: "Model", call: cst.Call, key: str) -> bool:
     parent = model.tree.parent(model.tree.beyond_choices(call))
     holders = [parent]
     if isinstance(parent, cst.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0].target, cst.Name):
-        holders = [model.tree.parent(use) for use in uses(parent.targets[0].target, model)]
+        holders = [model.tree.parent(use) for use in uses_in_function(parent.targets[0].target, model)]
     elements = [item for item in holders if isinstance(item, cst.DictElement) and string_literal(item.key) == key]
     targets = parent.targets if isinstance(parent, cst.Assign) else ()
     written = [item.target for item in targets if isinstance(item.target, cst.Subscript)]
@@ -145,7 +145,7 @@ def _goes_to_save(model: "Model", display: cst.CSTNode | None) -> bool:
 
 
 def _is_given_to_save(model: "Model", name: cst.BaseExpression) -> bool:
-    above = [model.tree.parent(use) for use in uses(name, model)]
+    above = [model.tree.parent(use) for use in uses_in_function(name, model)]
     return any(isinstance(arg, cst.Arg) and _saves(model, arg) for arg in above)
 
 

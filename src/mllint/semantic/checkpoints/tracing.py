@@ -13,20 +13,22 @@ from mllint.semantic.checkpoints.contents import (
     Several,
     State,
     Whole,
+    comprehension_rename,
     either,
     entry,
+    loop_rename,
     merged,
     perhaps,
+    prefix_removal,
     renamed,
+    source_of,
     with_entry,
     with_unknown_entries,
     without_entry,
 )
 from mllint.semantic.checkpoints.path_tracing import PathTracer
 from mllint.semantic.checkpoints.paths import Path
-from mllint.semantic.checkpoints.places import Place
-from mllint.semantic.checkpoints.renames import comprehension_rename, loop_rename, prefix_removal, source_of
-from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower, Route
+from mllint.semantic.checkpoints.routes import MAX_DEPTH, Follower, Place, Route
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.expressions.options import declaration
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys

@@ -1,4 +1,6 @@
-"""Loads that skip the keys that do not match, where nobody looks at what was skipped."""
+"""Loads that skip the keys that do not match, where nobody looks at what was skipped, or takes the report of it for
+the model.
+"""
 
 import itertools
 from typing import TYPE_CHECKING
@@ -21,18 +23,20 @@ from mllint.semantic.checkpoints.deliberate import (
     is_written_out,
     parts_of,
 )
-from mllint.semantic.checkpoints.handling import MAX_NAMES, names_behind, uses
+from mllint.semantic.checkpoints.handling import MAX_NAMES, names_behind, uses_in_function
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.problems import problem_of
 from mllint.semantic.checkpoints.saves import SAVES, calls_of_function
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
+from mllint.semantic.expressions.arguments import callers, calls_of
 from mllint.semantic.names.classes import Role
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Function, Module, Object, Value
-from mllint.syntax.shape import argument, dotted_path, root_of
+from mllint.syntax.shape import argument, dotted_path, root_of, targets_of
 from mllint.syntax.walk import children, subtree
 
 if TYPE_CHECKING:
@@ -216,7 +220,7 @@ def _selects_entries(node: cst.BaseExpression, model: "Model", depth: int = 0) -
         return depth <= MAX_NAMES and _is_selecting(model.value(node.func), depth)
     if dotted_path(node) is None or depth > MAX_NAMES:
         return False
-    if any(_is_written_under_condition(use, model) for use in uses(node, model)):
+    if any(_is_written_under_condition(use, model) for use in uses_in_function(node, model)):
         return True
     values = [binding.value for binding in model.reaching(node) if binding.kind is BindingKind.ASSIGN]
     return any(value is not None and _selects_entries(value, model, depth + 1) for value in values)
@@ -333,3 +337,52 @@ def _is_built_here(load: "Load") -> bool:
     is_made = any(binding.kind is BindingKind.ASSIGN for binding in scope.bindings.get(load.receiver.value, ()))
     returned = (item.value for item in scope.returns if item.value is not None)
     return is_made and any(dotted_path(value) == load.receiver.value for value in returned)
+
+
+AS_MODEL = frozenset({
+    "eval", "train", "cuda", "cpu", "to", "half", "float", "parameters", "state_dict", "load_state_dict", "forward",
+    "named_parameters", "modules", "zero_grad", "step", "set_state_dict", "sublayers", "requires_grad_",
+})  # fmt: skip
+"""What a module or an optimizer is asked, and neither the report nor ``None``."""
+MAX_STEPS = 3
+"""Through how many functions that hand it on, and names that hold it, a report is followed."""
+
+
+def is_bound_to_model(model: "Model", target: cst.BaseExpression, statement: cst.CSTNode, steps: int = 0) -> bool:
+    """Whether a later use of the report that a statement binds calls it, or asks it what only a model is asked.
+
+    Also where the function returns it, and one of those who call that takes it for a model.
+    """
+    bound = (binding for binding in bound_by(model, statement) if binding.key == dotted_path(target))
+    return any(_is_model_at(model, use, steps) for binding in bound for use in uses(model, binding))
+
+
+def _is_model_at(model: "Model", use: cst.BaseExpression, steps: int) -> bool:
+    node, parent = use, model.tree.parent(use)
+    if isinstance(parent, cst.Attribute) and parent.value is use and parent.attr.value in AS_MODEL:
+        node = parent
+    if model.tree.call_of(node) is not None:
+        return True
+    return isinstance(parent, cst.Return) and is_returned_as_model(model, parent, steps)
+
+
+def is_returned_as_model(model: "Model", statement: cst.Return, steps: int = 0) -> bool:
+    """Whether one of the calls of the function, in its file or in one that imports it, takes the report for a model."""
+    function = model.enclosing_function(statement)
+    if function is None or steps >= MAX_STEPS:
+        return False
+    info = model.function_info(function)
+    if not info.is_plain or not info.is_transparent:
+        return False
+    return any(
+        _is_taken_for_model(home, call, steps + 1) for home, seen in callers(info) for call, _ in calls_of(home, seen)
+    )
+
+
+def _is_taken_for_model(model: "Model", call: cst.Call, steps: int) -> bool:
+    if _is_model_at(model, call, steps):
+        return True
+    statement = model.tree.parent(call)
+    if not isinstance(statement, (cst.Assign, cst.AnnAssign)) or statement.value is not call:
+        return False
+    return any(is_bound_to_model(model, target, statement, steps) for target in targets_of(statement))

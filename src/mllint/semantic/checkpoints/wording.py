@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from mllint.semantic.checkpoints.contents import Absent, Record, State
 from mllint.semantic.checkpoints.loads import Load
 from mllint.semantic.checkpoints.mistaken import Mistaken, ReadAgain, Unpacked
-from mllint.semantic.checkpoints.places import Place
 from mllint.semantic.checkpoints.problems import Problem, entries_for, one_sided_prefix
+from mllint.semantic.checkpoints.routes import Place
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.shared_state import SavedTwice
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES

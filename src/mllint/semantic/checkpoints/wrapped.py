@@ -10,13 +10,13 @@ import msgspec
 from mllint.knowledge.words import LOADING
 from mllint.semantic.checkpoints.contents import Content, FromFile, Record, State
 from mllint.semantic.checkpoints.deliberate import is_download
-from mllint.semantic.checkpoints.journeys import journey_of
 from mllint.semantic.checkpoints.loads import Load, load_of
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, read_path
 from mllint.semantic.checkpoints.wrapped_later import given_to, is_wrapped_later
 from mllint.semantic.checkpoints.wrappings import (
+    journey_of,
     prefix_of,
     takes_out,
     ways,

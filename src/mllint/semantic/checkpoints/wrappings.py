@@ -1,4 +1,6 @@
-"""In what the module that an expression stands for may be wrapped, one answer for each way to it."""
+"""In what the module that an expression stands for may be wrapped, one answer for each way to it, through names,
+arguments and functions.
+"""
 
 import itertools
 import re
@@ -12,9 +14,10 @@ from mllint.semantic.checkpoints.never_reached import is_never_reached
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import calls_of_function
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES
-from mllint.semantic.events.places import as_itself
+from mllint.semantic.events.places import as_itself, itself_of
 from mllint.semantic.expressions.arguments import KIND_QUESTIONS, MAX_CALLS, is_asked_about, passed_for
 from mllint.semantic.names.definitions import class_around, function_around
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Function, Module, Value
 from mllint.syntax.shape import dotted_path, part_at
@@ -241,3 +244,66 @@ def wrappers_of(value: object) -> tuple[str, ...] | None:
     known = tuple(itertools.takewhile(lambda name: name != "?", value.wrappers))
     prefixed = tuple(name for name in known if prefix_of((name,)))
     return prefixed if prefixed or known == value.wrappers else None
+
+
+MAX_PLACES = 60
+"""After how many expressions a journey is no longer followed."""
+
+
+class Journey:
+    """How the module that an expression stands for has come there, on all ways and backwards.
+
+    ``bindings`` are the names and parameters that it had, ``wrapped`` what was put into a wrapper that adds a prefix
+    (with the file), and ``models`` the files through which it came.
+    """
+
+    def __init__(self, model: "Model", node: cst.BaseExpression) -> None:
+        self.bindings: set[Binding] = set()
+        self.wrapped: list[tuple[Model, cst.BaseExpression]] = []
+        self._pending = [(model, node)]
+        for here, place in self._pending:
+            if len(self._pending) <= MAX_PLACES:
+                self._go_back(here, place)
+        self.models = tuple(dict.fromkeys(here for here, _ in self._pending))
+
+    def _go_back(self, model: "Model", node: cst.BaseExpression) -> None:
+        """Note what an expression stands for, one step back."""
+        if isinstance(node, cst.IfExp):
+            self._pending += [(model, node.body), (model, node.orelse)]
+        elif isinstance(node, cst.Call):
+            self._go_into(model, node)
+        elif not takes_out(node):
+            for binding in bindings_of(model, node):
+                if binding not in self.bindings:
+                    self.bindings.add(binding)
+                    self._pending += _before(binding)
+
+    def _go_into(self, model: "Model", call: cst.Call) -> None:
+        itself = itself_of(model, call)
+        if itself is not None:
+            self._pending.append((model, itself))
+            return
+        wrapper = lookup.wrapper(model.qualified_name(call.func) or "")
+        if wrapper is not None and wrapper.prefix and call.args and not call.args[0].star:
+            self.wrapped.append((model, call.args[0].value))
+            self._pending.append((model, call.args[0].value))
+        else:
+            self._pending += returned_by(model.value(call.func))
+
+
+def _before(binding: Binding) -> list[tuple["Model", cst.BaseExpression]]:
+    """What a binding binds; where that is a part of what a function returns, that part."""
+    home, value = binding.scope.model, binding.value
+    if binding.kind is BindingKind.PARAMETER:
+        return passed_to(binding)
+    if binding.kind is not BindingKind.ASSIGN or value is None:
+        return []
+    if not binding.path:
+        return [(home, value)]
+    return parts_returned(home.value(value.func), binding.path) if isinstance(value, cst.Call) else []
+
+
+@worked_out_once
+def journey_of(model: "Model", node: cst.BaseExpression) -> Journey:
+    """The journey of what an expression stands for: every load around asks, and it is followed once."""
+    return Journey(model, node)

@@ -8,7 +8,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.semantic.expressions.annotations import annotated
-from mllint.semantic.names.narrowing import Told, told
+from mllint.semantic.names.conditions import Told, told
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, NoTensor, Number, Output, Tensor, Unfinished, Value, join
 from mllint.syntax.comparison import comparands

@@ -1,4 +1,6 @@
-"""Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there."""
+"""Where gradients are switched off: contexts, decorators, switches, and functions that are only called from there, or
+kept by somebody, so that it is not seen.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -13,6 +15,7 @@ from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.uses import whole
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value
 from mllint.syntax.shape import called_on, constant, fingerprint, last_word
 from mllint.syntax.walk import subtree
@@ -388,3 +391,53 @@ def _is_of_some_module(callee: Value, info: FunctionInfo) -> bool:
     """Whether a method of some module or other is called: it may be that of any class."""
     holder = callee.receiver if isinstance(callee, Method) else None
     return info.owner is not None and isinstance(holder, Module) and holder.is_only_some
+
+
+_FUNCTIONS = (cst.FunctionDef, cst.Lambda)
+_HOLDERS = (cst.Element, cst.DictElement, cst.Assign, cst.AnnAssign, cst.NamedExpr, cst.Param, cst.Return, cst.Yield)
+
+
+def has_callers_out_of_sight(function: "FunctionInfo") -> bool:
+    """Whether a function, or one of its file that calls it, is kept: in a table, or by what is not known."""
+    model, pending, seen = function.model, [function], {function}
+    while pending:
+        for node in _mentions(pending.pop()):
+            is_called = model.tree.call_of(node) is not None
+            holders = model.tree.ancestors(node)
+            caller = next((it for it in holders if isinstance(it, _FUNCTIONS)), None) if is_called else node
+            if isinstance(caller, cst.BaseExpression) and _is_kept(model, caller):
+                return True
+            if isinstance(caller, cst.FunctionDef) and (calling := model.function_info(caller)) not in seen:
+                pending.append(calling)
+                seen.add(calling)
+    return False
+
+
+def _mentions(function: "FunctionInfo") -> Iterator[cst.BaseExpression]:
+    """Where its file reads a function, by its name or as an attribute."""
+    model = function.model
+    for name in model.names_by_word.get(function.name, ()):
+        if not isinstance(model.tree.parent(name), cst.FunctionDef):
+            node = whole(model, name)
+            value = model.value(node)
+            if isinstance(value, Function) and value.definition is function:
+                yield node
+
+
+def _is_kept(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a function is put, where it is not called, to where somebody else may find it."""
+    parent = model.tree.parent(node)
+    while isinstance(parent, (cst.IfExp, cst.BooleanOperation)):
+        parent = model.tree.parent(parent)
+    if not isinstance(parent, cst.Arg):
+        return isinstance(parent, _HOLDERS)
+    call = model.tree.parent(parent)
+    if not isinstance(call, cst.Call) or last_word(call.func) == "apply":
+        return False  # run there and then, with each module
+    name = model.qualified_name(call.func)
+    if name is not None and (name == "functools.partial" or lookup.wrapper(name) is not None):
+        return _is_kept(model, call)
+    callee = model.value(call.func)
+    if isinstance(callee, Function):
+        return model.gradients.are_spoken_of(callee.definition.node)
+    return callee is None and name is None

@@ -7,7 +7,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import STATISTICS
-from mllint.semantic.graph.kept_functions import has_callers_out_of_sight
+from mllint.semantic.graph.gradients import has_callers_out_of_sight
 from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.conditions import verdicts

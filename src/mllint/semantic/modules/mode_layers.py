@@ -11,7 +11,8 @@ from mllint.semantic.events.places import children_given
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import Making, drops_nothing, drops_nothing_in_sight, rate_of
-from mllint.semantic.modules.library_modes import (
+from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
+from mllint.semantic.modules.modes import (
     CONTAINERS,
     NORMALIZING_FIRST,
     is_told,
@@ -19,7 +20,6 @@ from mllint.semantic.modules.library_modes import (
     library_name,
     network_depends,
 )
-from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
 from mllint.semantic.modules.switched_off import Off, parts_off
 from mllint.semantic.names.classes import Read
 from mllint.semantic.names.conditions import verdicts

@@ -5,7 +5,7 @@ from typing import Any
 
 import libcst as cst
 
-from mllint.semantic.names.narrowing import Told, narrowing, told
+from mllint.semantic.names.conditions import Told, narrowing, told
 from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope, ToldBinding, mark_of, with_prefixes
 from mllint.syntax.shape import dotted_path
 from mllint.syntax.walk import subtree

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.narrowing import NARROWING, narrowing
+from mllint.semantic.names.conditions import NARROWING, narrowing
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.syntax.walk import subtree
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.semantic.names.narrowing import Told
+from mllint.semantic.names.conditions import Told
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model

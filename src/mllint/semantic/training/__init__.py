@@ -1,16 +1,14 @@
 """The order of a training, and what goes wrong in it.
 
-- from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
-  ``kept_calls``, ``touched``, ``guards``; ``nearby`` for the usual case
+- from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``runs``, ``paths``, ``kept_calls``, ``touched``,
+  ``guards``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``one_sided``, ``own_steps``, ``forgetful_callers``, ``foreign_gradients``,
-  ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``unscaling``, ``scaled_clips``, ``minimizing``,
-  ``never_computed``; ``holders`` of what they are about; ``stale_weights``, which a step has changed too early;
-  ``forgotten_networks``, ``idle_optimizers``
-- learning rates: ``schedulers``, ``held_schedulers``, ``schedules``,
-  ``first_factors``, ``rates``, ``lambda_rates``, ``late_schedules``
-- modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``,
-  ``evaluation``, ``in_training_mode``, ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``,
-  ``traces``, ``single_evaluations``, ``inferences``, ``loaded_weights``, ``ready_made``,
-  ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``loaders``, ``data_loops``,
+  ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``unscaling``, ``never_computed``; ``holders`` of
+  what they are about; ``stale_weights``, which a step has changed too early; ``forgotten_networks``,
+  ``idle_optimizers``
+- learning rates: ``schedulers``, ``held_schedulers``, ``schedules``, ``first_factors``, ``rates``, ``lambda_rates``
+- modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``, ``in_training_mode``,
+  ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``, ``single_evaluations``, ``inferences``,
+  ``loaded_weights``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``data_loops``,
   ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``frozen``, ``made_up``
 """

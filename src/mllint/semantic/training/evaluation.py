@@ -12,7 +12,8 @@ from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.in_use import is_named, is_never_named, outermost_function
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss
-from mllint.semantic.training.data_loops import as_bound, is_named_evaluation, is_next
+from mllint.semantic.training.callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
+from mllint.semantic.training.data_loops import EVALUATION, as_bound, is_named_evaluation, is_next, role_of
 from mllint.semantic.training.data_rounds import (
     TRAINING,
     DataRound,
@@ -25,7 +26,6 @@ from mllint.semantic.training.data_rounds import (
 )
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
-from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_up import are_made_up
 from mllint.semantic.training.nearby import trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, is_used_for_backward
@@ -41,7 +41,6 @@ from mllint.semantic.training.training_modes import (
     records_graph,
 )
 from mllint.semantic.training.turns import is_without_training
-from mllint.semantic.training.unseen_callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     GRAPH_WORDS,

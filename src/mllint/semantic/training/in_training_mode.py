@@ -11,6 +11,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import is_loss, is_out_of_sight, module_called, ways_made
+from mllint.semantic.training.data_loops import EVALUATION, role_of
 from mllint.semantic.training.data_rounds import DataRound, all_rounds, hands_on, is_over_loader, rounds_of
 from mllint.semantic.training.evaluation import (
     is_called_evaluation,
@@ -20,7 +21,6 @@ from mllint.semantic.training.evaluation import (
     wants_gradients,
 )
 from mllint.semantic.training.loaded_weights import load_before
-from mllint.semantic.training.loaders import EVALUATION, role_of
 from mllint.semantic.training.made_in_mode import (
     has_own_train,
     is_switched_by_maker,

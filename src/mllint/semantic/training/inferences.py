@@ -1,4 +1,5 @@
-"""Inference with weights from a file: models that are made, loaded and called, and that nobody puts to evaluation mode.
+"""Inference with weights from a file: models that are made, loaded and called, or traced, and that nobody puts to
+evaluation mode.
 
 Where nothing in the whole run computes gradients, or has an optimizer, a model that is loaded is there to be used.
 """
@@ -8,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.places import is_nothing
@@ -18,10 +20,11 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
-from mllint.semantic.names.scopes import Binding
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import uses
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
-from mllint.semantic.training.in_training_mode import evaluates_in_training_mode
+from mllint.semantic.training.in_training_mode import evaluates_in_training_mode, is_put_to_training
 from mllint.semantic.training.loaded_weights import is_from_file, load_before
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up, is_made_up
@@ -42,6 +45,7 @@ from mllint.semantic.training.training_modes import (
 from mllint.semantic.training.turns import is_sampled
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
+from mllint.syntax.shape import last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -321,3 +325,64 @@ def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
         return False
     given_back = [statement.value for statement in function.scope.returns if statement.value is not None]
     return all(hangs_on_nothing(model.value(value)) for value in given_back)
+
+
+_SAVING = ("save", "_save_for_lite_interpreter")
+
+
+def is_traced_in_training_mode(model: "Model", call: cst.Call) -> bool:
+    """Whether a call traces a model in training mode, and what it gives is saved in the same body."""
+    if is_test_code(model) or not _is_saved(model, call):
+        return False
+    return model.runs.always(call, _is_in_training_mode, accelerated=True)
+
+
+def _is_saved(model: "Model", call: cst.Call) -> bool:
+    """Whether a traced model is saved: ``torch.jit.trace(net, x).save(path)``, ``torch.jit.save(traced, path)``."""
+    parent = model.tree.parent(call)
+    if _is_save(model, call, parent):
+        return True
+    bindings = (
+        (
+            item
+            for name in (target.target for target in parent.targets)
+            if isinstance(name, cst.Name)
+            for item in model.scope_of(name).bindings.get(name.value, ())
+        )
+        if isinstance(parent, cst.Assign)
+        else ()
+    )
+    return any(
+        _is_save(model, node, model.tree.parent(node))
+        for item in bindings
+        if item.value is call and item.kind is BindingKind.ASSIGN
+        for node in uses(model, item)
+    )
+
+
+def _is_save(model: "Model", node: cst.CSTNode, parent: cst.CSTNode | None) -> bool:
+    if isinstance(parent, cst.Attribute):
+        return parent.value is node and parent.attr.value in _SAVING
+    call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
+    return isinstance(call, cst.Call) and last_word(call.func) == "save"
+
+
+def _is_in_training_mode(occurrence: Occurrence) -> bool:
+    run, trace = occurrence.run, occurrence.event
+    module = trace.thing
+    if trace.kind is not Kind.TRACE or module is None or run.is_cut or not is_made_within(run, Thing(module.roots)):
+        return False
+    if not is_put_to_training(modes_before(run, module, trace)):
+        return False
+    forward = _forward_of(trace)
+    value = module_called(forward)
+    if not isinstance(value, Module) or has_mode_from_file(forward) or mode_matters(forward) is not True:
+        return False
+    is_switched = is_switched_by_maker(module) or (value.definition is not None and switches_itself(value.definition))
+    return not is_switched and not is_taken_out(forward)
+
+
+def _forward_of(trace: Event) -> Event:
+    """The forward pass that tracing a model is."""
+    assert isinstance(trace.node, cst.Call)
+    return replace(trace, kind=Kind.FORWARD, node=cst.Call(trace.node.args[0].value))

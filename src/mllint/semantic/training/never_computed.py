@@ -1,19 +1,30 @@
-"""Optimizer steps for which nobody computes gradients: a loop that clears them, runs the network, and steps."""
+"""Updates for which nobody computes gradients: a loop that clears them, runs the network, and steps; and ``minimize``
+of Paddle in dynamic mode, which uses the gradients that are there.
+"""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.semantic.events.owners import modules_of_optimizer
+from mllint.semantic.events.owners import maker, modules_of_optimizer
+from mllint.semantic.events.participants import goes_through_scaler, is_given, is_given_optimizer
 from mllint.semantic.events.steps import Event, Kind, events
-from mllint.semantic.events.things import Frame
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.flow import optimizer_of
+from mllint.semantic.modules.fresh import is_fresh
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.outputs import may_reach
-from mllint.semantic.training.runs import Occurrence
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.training.scaling import is_computed
 from mllint.semantic.training.training_modes import covers, records_graph
 from mllint.semantic.training.zeroing import clears, computes_by_itself
-from mllint.semantic.values import Module
+from mllint.semantic.values import Module, Object
+from mllint.syntax.shape import argument, constant
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -82,3 +93,80 @@ def _is_of_pass(frame: Frame) -> bool:
 def _is_tensor_method(call: cst.Call) -> bool:
     name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     return name != "backward" and any(lookup.tensor_method(one, name) is not None for one in ("torch", "paddle"))
+
+
+_STATIC = ("enable_static", "program_guard", "Program", "fluid", "default_main_program", "dygraph_to_static")
+"""What is named in files that build static graphs, for which ``minimize`` does add the computation of gradients."""
+
+
+def minimized_loss(call: cst.Call, event: Event) -> cst.BaseExpression | None:
+    """The loss that a call of ``minimize`` is given."""
+    given = argument(call, 1, None) if goes_through_scaler(event) else argument(call, 0, "loss")
+    return None if given is None else given.value
+
+
+def loss_without_backward(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
+    """The loss of a call of ``minimize`` before which nobody computes gradients, in dynamic mode."""
+    found: cst.BaseExpression | None = None
+    for occurrence in model.runs.each(call):
+        found = _loss_without_backward(occurrence, call)
+        if found is None:
+            return None
+    return found
+
+
+def _loss_without_backward(occurrence: Occurrence, call: cst.Call) -> cst.BaseExpression | None:
+    run, event = occurrence.run, occurrence.event
+    if run.is_cut or event.kind is not Kind.MINIMIZE or not _is_dynamic(run, event):
+        return None
+    loss = minimized_loss(event.node, event) if isinstance(event.node, cst.Call) else None
+    if loss is None or not is_computed(event.frame, loss, through_functions=True):
+        return None
+    within = _made_within(event)
+    paths = run.derived(("minimizing", within), partial(_paths, run, within))
+    return minimized_loss(call, event) if paths.before(event) == {False} else None
+
+
+def _is_dynamic(run: Run, event: Event) -> bool:
+    """Whether the optimizer is Paddle's and was given parameters, as it has to be in dynamic mode only."""
+    optimizer = optimizer_of(event.frame.model, event.node) if isinstance(event.node, cst.Call) else None
+    value = None if optimizer is None else event.frame.value(optimizer)
+    if not isinstance(value, Object) or value.framework != "paddle":
+        return False
+    made = maker(event.frame, event.thing) or value.call
+    given = None if made is None else argument(made, 1, "parameters")
+    models = {id(item.frame.model): item.frame.model for item in (event, *run.events)}
+    is_static = any(word in model.names_by_word for model in models.values() for word in _STATIC)
+    return given is not None and constant(given.value) is not None and not is_static
+
+
+def _made_within(event: Event) -> FunctionInfo | None:
+    """The function that makes the one module whose parameters are updated, in the very call that leads to an event."""
+    modules = modules_of_optimizer(event.frame, event.thing)
+    root = next(iter(modules[0].roots)) if len(modules) == 1 and modules[0] is not None else None
+    if not isinstance(root, Binding) or not isinstance(root.scope.node, cst.FunctionDef) or root.value is None:
+        return None
+    model = root.scope.model
+    if modules[0] != Thing(frozenset({root})) or root.path or not is_fresh(model, root.value):
+        return None
+    function = model.function_info(root.scope.node)
+    return function if event.frame.runs(function) else None
+
+
+def _paths(run: Run, within: FunctionInfo | None) -> Paths[bool]:
+    """Whether anybody may have computed gradients of a module, in the function that makes it."""
+    calls = [(event, event.node) for event in run.events if event.kind is Kind.MINIMIZE]
+    given = [(event, minimized_loss(node, event)) for event, node in calls if isinstance(node, cst.Call)]
+    losses = [event.frame.thing(loss) for event, loss in given if loss is not None]
+
+    def advance(state: bool, event: Event) -> bool:
+        if within is not None and not event.frame.runs(within):
+            return state
+        match event.kind:
+            case Kind.BACKWARD | Kind.WRITE_GRADIENT:
+                return True
+            case Kind.UNKNOWN:
+                return state or is_given_optimizer(event) or is_given(event, losses)
+        return state
+
+    return Paths(run.steps, False, advance)

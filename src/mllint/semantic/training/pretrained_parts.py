@@ -1,4 +1,5 @@
-"""Modules of the project that hold a network as ``from_pretrained`` gave it, and are trained as they were made.
+"""Pretrained networks of a library: where inference is done with one, and modules of the project that hold one as
+``from_pretrained`` gave it, and are trained as they were made.
 
 The module is in training mode, as all new ones are, but that network in it is in evaluation mode, and does not drop.
 """
@@ -9,16 +10,21 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import networks
+from mllint.knowledge.facts import PADDLE_BUILDERS
+from mllint.semantic.events.places import children_of
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.modules.library_modes import library_name, network_depends
+from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.modules.modes import library_name, network_depends
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.receivers import constructing
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
+from mllint.semantic.training.inferences import is_used_as_made
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
-from mllint.semantic.training.runs import Run
+from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import LOADED, UPDATES, is_updated_in, modes_before, training_forwards
 from mllint.semantic.values import Module
-from mllint.syntax.shape import targets_of
+from mllint.syntax.shape import constant, string_literal, targets_of
 from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
@@ -102,3 +108,82 @@ def _is_told_to_drop(call: cst.Call) -> bool:
     """Whether a call says how much is dropped, perhaps nothing, or gives settings that may."""
     words = [arg.keyword.value for arg in call.args if arg.keyword is not None]
     return any(arg.star for arg in call.args) or any("drop" in word or word == "config" for word in words)
+
+
+PRETRAINED = ("pretrained", "weights")
+"""The arguments with which a builder of a library is asked for a pretrained model."""
+_BUILDERS = ("torchvision.models.", "timm.create_model")
+"""What gives models in training mode, pretrained or not (run: torchvision 0.28, timm 1.0)."""
+
+
+def inferences_ready_made(model: "Model") -> Iterator[cst.Call]:
+    """The first forward pass, in a file, of each pretrained model that nobody switched."""
+    if is_test_code(model) or "backward" in model.calls_by_word:
+        return
+    for word in PRETRAINED:
+        for name in model.names_by_word.get(word, ()):
+            making = _asked_for(model, name)
+            node = None if making is None else _first_use(model, making)
+            if node is not None:
+                yield node
+
+
+def _asked_for(model: "Model", name: cst.Name) -> cst.Call | None:
+    """The call of a builder that an argument asks for pretrained weights."""
+    arg = model.tree.parent(name)
+    call = None if arg is None else model.tree.parent(arg)
+    if not isinstance(arg, cst.Arg) or arg.keyword is not name or not isinstance(call, cst.Call):
+        return None
+    # Most of what is made with such an argument is only given back.
+    if not _called_as(model, call) or not _says_yes(model, arg.value):
+        return None
+    called = model.qualified_name(call.func) or ""
+    return call if called.startswith(_BUILDERS) or called in PADDLE_BUILDERS else None
+
+
+def _says_yes(model: "Model", value: cst.BaseExpression) -> bool:
+    """``True``, or the name of some weights: ``"DEFAULT"``, ``ResNet18_Weights.DEFAULT``."""
+    if isinstance(value, cst.Name) and constant(value) is not True:
+        bound = [binding.value for binding in model.reaching(value)]
+        return len(bound) == 1 and isinstance(bound[0], cst.Attribute)
+    return constant(value) is True or string_literal(value) is not None or isinstance(value, cst.Attribute)
+
+
+def _first_use(model: "Model", making: cst.Call) -> cst.Call | None:
+    """The first call of what a call makes, if that is only used to infer with."""
+    for node in _called_as(model, making):
+        if model.runs.always(node, lambda item: _is_of(item, making) and is_used_as_made(item)):
+            return node
+    return None
+
+
+def _called_as(model: "Model", making: cst.Call) -> list[cst.Call]:
+    """The calls in a file of what has a name to which it binds what a call makes, or what is made of its children."""
+    whole = list(_bound(model, making))
+    words = (*whole, *_parts_of(model, whole)) if whole else ()
+    return [node for word in words for node in model.calls_by_word.get(word, ())]
+
+
+def _bound(model: "Model", making: cst.Call) -> Iterator[str]:
+    """The names to which a file binds what a call makes."""
+    for item in model.tree.ancestors(making):
+        if isinstance(item, cst.Assign):
+            yield from (target.target.value for target in item.targets if isinstance(target.target, cst.Name))
+        if isinstance(item, cst.BaseSmallStatement):
+            return
+
+
+def _parts_of(model: "Model", names: list[str]) -> Iterator[str]:
+    """The names to which a file binds what is made of the children of a model."""
+    for call in model.calls_by_word.get("Sequential", ()):
+        whole = children_of(call)
+        if isinstance(whole, cst.Name) and whole.value in names:
+            yield from _bound(model, call)
+
+
+def _is_of(occurrence: Occurrence, making: cst.Call) -> bool:
+    value, thing = module_called(occurrence.event), occurrence.event.thing
+    if isinstance(value, Module) and value.call is not None and children_of(value.call) is not None and thing:
+        made = (root.scope.model.binding_value(root) for root in thing.roots if isinstance(root, Binding))
+        return any(isinstance(item, Module) and item.call is making for item in made)
+    return isinstance(value, Module) and value.call is making

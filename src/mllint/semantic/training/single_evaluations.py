@@ -14,6 +14,7 @@ from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
+from mllint.semantic.training.callers import may_run_without_gradients
 from mllint.semantic.training.data_loops import (
     data_names,
     fed_names,
@@ -45,7 +46,6 @@ from mllint.semantic.training.training_modes import (
     training_forwards,
 )
 from mllint.semantic.training.turns import is_behind_training, steps_several
-from mllint.semantic.training.unseen_callers import may_run_without_gradients
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
