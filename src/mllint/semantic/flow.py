@@ -33,7 +33,7 @@ from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.names.record_fields import fields_of
+from mllint.semantic.names.classes import fields_of
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import (
     Elements,

@@ -12,7 +12,7 @@ import libcst as cst
 from mllint.semantic.events.places import changes_of_kept, is_handed_on, is_nothing
 from mllint.semantic.events.stars import starred
 from mllint.semantic.names.changes import changes_of_bound
-from mllint.semantic.names.record_fields import fields_of
+from mllint.semantic.names.classes import fields_of
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import (

@@ -12,14 +12,13 @@ from mllint.knowledge.words import CUTTING, MOVING
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.iteration import yields_batches
-from mllint.semantic.expressions.sources import Sources
+from mllint.semantic.expressions.sources import Sources, operands, paths_in
 from mllint.semantic.graph.losses import before_reduction, loss_of, may_walk, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part, spent_last
 from mllint.semantic.graph.tensor_uses import TensorUses, is_only_reported
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import class_around, function_around
-from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import attributes, bound_by, is_unpacked_into, mentions, reads, uses
 from mllint.semantic.values import Elements, Function, Mapping, Module, Number, Repeated, Tensor, Text

@@ -6,9 +6,9 @@ import libcst as cst
 
 from mllint.knowledge.words import MOVING
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.sources import operands
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.spent_parts import gone_through
-from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Output, Tensor, Value
 from mllint.syntax.comparison import comparands

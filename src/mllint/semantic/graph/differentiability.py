@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.sources import operands
 from mllint.semantic.graph.data_sources import hangs_on_nothing, is_data, is_setting
 from mllint.semantic.graph.losses import OF_INDEXES, loss_of
 from mllint.semantic.names.changes import is_changed_in_place, is_flagged
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import ClassObject, Framework, Function, Instance, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import (

@@ -14,8 +14,8 @@ import msgspec
 
 from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.by_hand import holder_of_gradient
+from mllint.semantic.expressions.sources import names_in
 from mllint.semantic.graph.leaves import whose_parameters
-from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.names.uses import calls_of_path
 from mllint.semantic.values import Function, Object, Tensor, is_object

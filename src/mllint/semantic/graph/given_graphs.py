@@ -13,13 +13,13 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import callers, calls_of, given_to
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.expressions.sources import paths_in
 from mllint.semantic.graph.data_sources import TAKING_SHAPES, comes_from_data, hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of
 from mllint.semantic.graph.runs_of_class import runs_of, stands_behind_weights
 from mllint.semantic.graph.weighted_ways import may_have_weights
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.values import Function, Method, Module, Object, Output, Symbol, Tensor, Value
 from mllint.syntax.shape import dotted_path

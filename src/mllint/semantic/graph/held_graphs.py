@@ -7,6 +7,7 @@ import libcst as cst
 
 from mllint.knowledge.words import CUTTING, GIVING_PARAMETERS, MOVING
 from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
+from mllint.semantic.expressions.sources import operands, paths_in
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.accumulation import MAX_STEPS, Accumulator
 from mllint.semantic.graph.additions import appended, augmented
@@ -22,7 +23,6 @@ from mllint.semantic.graph.short_lived import (
 from mllint.semantic.graph.terms import addends, is_spent_term
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.operands import operands, paths_in
 from mllint.semantic.names.scopes import BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import Function, Instance, Output, Tensor, Value

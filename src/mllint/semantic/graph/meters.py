@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.sources import operands
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import collection, is_as_it_was
 from mllint.semantic.graph.tensor_uses import TensorUses
 from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Function, Instance, Number
 from mllint.syntax.shape import adds, argument, called_on, dotted_path, has_star_arguments, last_word, targets_of

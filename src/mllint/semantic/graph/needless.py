@@ -10,10 +10,10 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import CUTTING
 from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.expressions.new_results import NEW
+from mllint.semantic.expressions.sources import names_in
 from mllint.semantic.graph.devices import computes_where_it_is, moves_of
-from mllint.semantic.graph.placement import is_in_cells
+from mllint.semantic.graph.placement import is_in_cells, is_only_expressions
 from mllint.semantic.names.conditions import verdicts
-from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.names.uses import uses
@@ -404,7 +404,9 @@ def is_among_notes(model: "Model", statement: cst.BaseSmallStatement) -> bool:
     is_script = isinstance(block, cst.Module) and not is_in_cells(model)
     if len(looks) >= FEW_LOOKS or (is_script and _is_list_of_examples(model, lines, position)):
         return True
-    around = (itertools.takewhile(_is_expression, way) for way in (lines[position + 1 :], reversed(lines[:position])))
+    around = (
+        itertools.takewhile(is_only_expressions, way) for way in (lines[position + 1 :], reversed(lines[:position]))
+    )
     return any(item in looks for way in around for item in way)
 
 
@@ -441,10 +443,6 @@ def _drops(model: "Model", node: cst.BaseExpression) -> bool:
     else:
         fact = None if name is None else lookup.function(name)
     return fact is not None and (fact.returns in NEW or (fact.returns == "number" and name is not None))
-
-
-def _is_expression(line: cst.CSTNode) -> bool:
-    return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
 
 
 def _is_look(model: "Model", line: cst.CSTNode) -> bool:

@@ -8,11 +8,11 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.new_results import NEW
+from mllint.semantic.expressions.sources import names_in
 from mllint.semantic.files.testing import context_name, is_in_a_test
 from mllint.semantic.graph.additions import augmented
 from mllint.semantic.graph.leaves import is_leaf
 from mllint.semantic.names.classes import Role
-from mllint.semantic.names.operands import names_in
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import mentions, without_narrowing
@@ -74,7 +74,7 @@ def _is_timed(model: "Model", line: cst.CSTNode | None) -> bool:
     if position is None:
         return False
     ends = (
-        next((item for item in way if item is not line and not _is_only_expressions(item)), None)
+        next((item for item in way if item is not line and not is_only_expressions(item)), None)
         for way in (lines[position::-1], lines[position:])
     )
     return all(isinstance(item, cst.SimpleStatementLine) and reads_clock(model, item) for item in ends)
@@ -104,7 +104,7 @@ def _whole_branching(model: "Model", line: cst.CSTNode) -> cst.CSTNode:
     return whole
 
 
-def _is_only_expressions(line: cst.CSTNode) -> bool:
+def is_only_expressions(line: cst.CSTNode) -> bool:
     return isinstance(line, cst.SimpleStatementLine) and all(isinstance(part, cst.Expr) for part in line.body)
 
 
@@ -238,7 +238,7 @@ def _only_spends_time(loop: cst.For | cst.While) -> bool:
     counted = {name.value for name in names_in(loop.iter)}
     calls = (part.value for line in loop.body.body for part in getattr(line, "body", ()) if isinstance(part, cst.Expr))
     roots = ((dotted_path(call.func) or "").partition(".")[0] for call in calls if isinstance(call, cst.Call))
-    return all(map(_is_only_expressions, loop.body.body)) and counted.isdisjoint(roots)
+    return all(map(is_only_expressions, loop.body.body)) and counted.isdisjoint(roots)
 
 
 def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
@@ -250,7 +250,7 @@ def _ends_a_cell(model: "Model", line: cst.CSTNode | None) -> bool:
     for item in body[position + 1 :]:
         if any(_CELL.match(text) for text in _comments_before(item)):
             return True
-        if not _is_only_expressions(item) or _moves(line):
+        if not is_only_expressions(item) or _moves(line):
             return False
     return any(_CELL.match(text) for item in body for text in _comments_before(item)) or any(
         _CELL.match(empty.comment.value) for empty in model.tree.module.header if empty.comment is not None

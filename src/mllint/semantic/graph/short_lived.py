@@ -9,8 +9,8 @@ import libcst as cst
 from mllint.knowledge.words import CLEARING
 from mllint.semantic.expressions.arguments import argument_for, calls_of, is_passed_around
 from mllint.semantic.expressions.iteration import yields_batches
+from mllint.semantic.expressions.sources import operands
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.operands import operands
 from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.syntax.shape import called_on, dotted_path, fingerprint, integer_literal, last_word
 from mllint.syntax.walk import subtree

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import CUTTING
+from mllint.semantic.expressions.sources import paths_in
 from mllint.semantic.graph.losses import loss_of
-from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import mentions, method_calls
 from mllint.syntax.iteration import run_over

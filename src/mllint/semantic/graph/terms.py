@@ -82,7 +82,7 @@ def _stacked(model: "Model", call: cst.Call) -> cst.Name | None:
     return several if isinstance(several, cst.Name) else None
 
 
-def _appended(model: "Model", several: cst.Name) -> list[cst.BaseExpression]:
+def appended_to(model: "Model", several: cst.Name) -> list[cst.BaseExpression]:
     """What the function appends to the list that a name stands for."""
     bound = set(model.reaching(several))
     return [
@@ -161,7 +161,7 @@ def _terms(model: "Model", loss: cst.BaseExpression) -> Iterator[cst.BaseExpress
                 loop = model.tree.nearest(several, cst.For, cst.While)
                 if loop is not None and not is_changed(model, several, loop):
                     yield several
-                pending += _appended(model, several)
+                pending += appended_to(model, several)
             case cst.Name() | cst.Attribute() as name:
                 yield name
                 for binding in model.reaching(name):

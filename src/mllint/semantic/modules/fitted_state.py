@@ -13,7 +13,7 @@ from mllint.semantic.modules.other_objects import is_assigned_from_outside
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import only_assigned
-from mllint.semantic.values import Nothing, Tensor
+from mllint.semantic.values import Tensor
 from mllint.syntax.shape import constant_given, last_word
 from mllint.syntax.walk import subtree
 
@@ -83,17 +83,11 @@ def is_outdated(model: "Model", members: Members, name: str, beginning: Assignme
     if model.gradients.off(node) is not False:
         return False
     others = [place for place in members.assignments(name) if place.node is not node]
-    if is_looked_after(members, others) or not all(_is_empty(place) for place in others):
+    if is_looked_after(members, others) or not all(place.is_empty for place in others):
         return False
     if is_assigned_from_outside(members.definition, name) or _are_frozen(members):
         return False
     return any(is_used(members, read, [], anywhere=True) for read in members.reads(name))
-
-
-def _is_empty(place: Assignment) -> bool:
-    if place.value is None:
-        return isinstance(place.node, cst.AnnAssign)
-    return isinstance(place.model.value(place.value), Nothing)
 
 
 def _computes_with_parameter(model: "Model", node: cst.BaseExpression) -> bool:

@@ -1,6 +1,5 @@
 """Tensors that are surely made on the CPU, of numbers, while a module is set up."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,6 +8,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
 from mllint.semantic.expressions.new_results import asks_for_cpu_type
+from mllint.semantic.graph.terms import appended_to
 from mllint.semantic.modules.ways_to_tensors import Made, made_for_nothing, stands_for_nothing, unpacked_into
 from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
@@ -280,7 +280,7 @@ def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -
         case cst.BinaryOperation(operator=cst.Multiply()):
             return any(_is_list_made_on_cpu(model, side, steps - 1) for side in (node.left, node.right))
         case cst.Name():
-            values, put = _assigned_here(model, node), list(_appended(model, node))
+            values, put = _assigned_here(model, node), appended_to(model, node)
             begun = [value for value in values if not (isinstance(value, cst.List) and not value.elements)]
             return (
                 bool(begun or (values and put))
@@ -288,16 +288,6 @@ def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -
                 and all(is_made_on_cpu(model, item, steps - 1) for item in put)
             )
     return False
-
-
-def _appended(model: "Model", name: cst.Name) -> Iterator[cst.BaseExpression]:
-    """What is appended to a list with a local name, as far as it is the same list."""
-    bound = model.reaching(name)
-    for call in model.calls_by_word.get("append", ()):
-        holder = call.func.value if isinstance(call.func, cst.Attribute) else None
-        is_named = isinstance(holder, cst.Name) and holder.value == name.value and len(call.args) == 1
-        if holder is not None and is_named and any(binding in bound for binding in model.reaching(holder)):
-            yield call.args[0].value
 
 
 def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
-from mllint.semantic.names.record_fields import fields_of
+from mllint.semantic.names.classes import fields_of
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Function
 from mllint.syntax.shape import has_star_arguments

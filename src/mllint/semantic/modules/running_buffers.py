@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.sources import operands
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.dependence import Dependence
 from mllint.semantic.graph.given_graphs import is_attached
 from mllint.semantic.modules.weights import makes_weights
 from mllint.semantic.names.classes import Read, Role
 from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.operands import operands
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.writes import write
 from mllint.semantic.values import Number

@@ -14,7 +14,6 @@ from mllint.semantic.names.definitions import class_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import calls_of_path, uses_of_bound
-from mllint.semantic.values import Nothing
 from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import subtree
 
@@ -51,7 +50,7 @@ def is_lost(members: Members, name: str) -> bool:
     the attribute itself, and assigned to it again, is the same as far as that goes.
     """
     running = members.reachable("forward")
-    places = [place for place in members.assignments(name) if not _is_empty(place)]
+    places = [place for place in members.assignments(name) if not place.is_empty]
     if not places or any(place.method not in members.setting_up or place.setter is not None for place in places):
         return False
     if not (
@@ -93,12 +92,6 @@ def _is_filled(model: "Model", node: cst.BaseExpression) -> bool:
         return word.endswith("_") and any(kind in word for kind in _KINDS_OF_DRAWS)
     method = parent if isinstance(parent, cst.Attribute) else None
     return method is not None and method.attr.value in _FILLING and model.tree.call_of(method) is not None
-
-
-def _is_empty(place: Assignment) -> bool:
-    if place.value is None:
-        return isinstance(place.node, cst.AnnAssign)
-    return isinstance(place.model.value(place.value), Nothing)
 
 
 def _is_new_at(place: Assignment) -> bool:

@@ -16,8 +16,9 @@ import msgspec
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import assigned
 from mllint.semantic.names.uses import attributes, whole
-from mllint.semantic.values import Elements, Function, Mapping, Module, Repeated, Symbol, Tensor
+from mllint.semantic.values import ClassObject, Elements, Function, Mapping, Module, Nothing, Repeated, Symbol, Tensor
 from mllint.syntax.shape import string_literal
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class Assignment(msgspec.Struct, frozen=True):
     node: cst.CSTNode
     value: cst.BaseExpression | None
     setter: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it declares the attribute, or sets it to ``None``."""
+        if self.value is None:
+            return isinstance(self.node, cst.AnnAssign)
+        return isinstance(self.model.value(self.value), Nothing)
 
     @property
     def is_conditional(self) -> bool:
@@ -333,3 +341,48 @@ def _set_by(call: cst.Call) -> _Target | None:
     if isinstance(call.func, cst.Attribute) and call.func.attr.value != "setattr" and plain:
         return _Target(call.func.value, plain[0], plain[1] if len(plain) > 1 else None)
     return None
+
+
+_NAMED_TUPLES = frozenset({"collections.namedtuple", "typing.NamedTuple"})
+
+
+def fields_of(model: "Model", callee: cst.BaseExpression) -> tuple[str, ...]:
+    """The fields of what a call of something makes; none where it makes no record."""
+    value = model.value(callee)
+    if isinstance(value, ClassObject):
+        return _of_class(value.definition)
+    if not isinstance(callee, cst.Name):
+        return ()
+    scope = model.scope_of(callee)
+    while scope.parent is not None and callee.value not in scope.bindings:
+        scope = scope.parent
+    bound = scope.bindings.get(callee.value, ())
+    made = assigned(bound[0]) if len(bound) == 1 else None
+    if not isinstance(made, cst.Call) or model.library_name(made.func) not in _NAMED_TUPLES or len(made.args) < 2:
+        return ()
+    listed = made.args[1].value
+    text = string_literal(listed)
+    if text is not None:
+        return tuple(text.replace(",", " ").split())
+    items = listed.elements if isinstance(listed, (cst.List, cst.Tuple)) else ()
+    names = [string_literal(item.value) for item in items]
+    return tuple(name for name in names if name is not None) if None not in names else ()
+
+
+def _of_class(definition: "ClassInfo") -> tuple[str, ...]:
+    """The fields that a dataclass or a class of named tuples declares; of one with bases in the project, none."""
+    names = (definition.model.qualified_name(_called(item.decorator)) for item in definition.node.decorators)
+    is_record = definition.library_bases == ("typing.NamedTuple",) or "dataclasses.dataclass" in names
+    if not is_record or len(definition.lineage) > 1 or definition.has_unknown_base:
+        return ()
+    lines = (line for line in definition.node.body.body if isinstance(line, cst.SimpleStatementLine))
+    return tuple(
+        statement.target.value
+        for line in lines
+        for statement in line.body
+        if isinstance(statement, cst.AnnAssign) and isinstance(statement.target, cst.Name)
+    )
+
+
+def _called(decorator: cst.BaseExpression) -> cst.BaseExpression:
+    return decorator.func if isinstance(decorator, cst.Call) else decorator

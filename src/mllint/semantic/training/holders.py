@@ -10,8 +10,8 @@ from mllint.semantic.events.participants import value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.arguments import is_passed_around
+from mllint.semantic.expressions.sources import paths_in
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.operands import paths_in
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.runs import Run
 from mllint.semantic.values import Symbol
