@@ -472,7 +472,7 @@ class Model:
         """The calls of methods of such a name in other files that import the framework; in a few files at most."""
         if self.project is None:
             return
-        paths = self.project.users(self.path, self.framework or "torch", f".{method}(")
+        paths = self.project.users(self.framework or "torch", f".{method}(")
         for path in paths[:_MAX_CALLING]:
             other = None if path == self.path else self.neighbour(path)
             for call in () if other is None else other.calls_by_word.get(method, ()):

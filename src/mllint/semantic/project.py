@@ -123,7 +123,7 @@ class Project:
         others = (path for path in self.disk.importers(question) if path != home)
         return tuple(sorted(others, key=lambda path: -_in_common(path, home)))
 
-    def users(self, reader: Path, module: str, word: str) -> tuple[Path, ...]:
+    def users(self, module: str, word: str) -> tuple[Path, ...]:
         """The files that have the name of a module in their imports, and a word; none in too large a project."""
         question = ("importers", module, word)
         self.reads.note_of_users(question)

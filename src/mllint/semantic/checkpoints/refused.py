@@ -365,9 +365,9 @@ def _reads(model: "Model") -> Iterator[FromFile]:
     A file that reads whole modules need not do anything else with them, so it is not one of those around.
     """
     project = model.project
-    if project is None or not project.users(model.path, "torch", "weights_only"):
+    if project is None or not project.users("torch", "weights_only"):
         return
-    paths = project.users(model.path, "torch", "load(")
+    paths = project.users("torch", "load(")
     others = [model.neighbour(path) for path in paths[:MAX_FILES] if path != model.path]
     for other in dict.fromkeys((*model.surroundings.models, *others)):
         for call in () if other is None else other.calls_by_word.get("load", ()):

@@ -367,7 +367,7 @@ def method_result(model: "Model", call: cst.Call, receiver: Value, name: str) ->
         case StateDict() | Mapping() | Loaded():
             return _of_dict_method(call, receiver, name)
         case Array():
-            return _of_array_method(call, receiver, name)
+            return _of_array_method(call, name)
         case Text():
             return (
                 Repeated(Text())
@@ -475,7 +475,7 @@ def _entry(receiver: _Dict) -> Value | None:
     return receiver if isinstance(receiver, Output) else None
 
 
-def _of_array_method(call: cst.Call, receiver: Array, name: str) -> Value | None:
+def _of_array_method(call: cst.Call, name: str) -> Value | None:
     if name == "item":
         return Number()
     if name == "tolist":

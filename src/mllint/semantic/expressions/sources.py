@@ -1,4 +1,4 @@
-"""What an expression is computed from without a function between."""
+"""What an expression is computed from: by its spelling alone, and without a function between."""
 
 from typing import TYPE_CHECKING
 

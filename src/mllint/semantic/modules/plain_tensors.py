@@ -391,7 +391,7 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
             meets = is_distribution and any(is_input(model, other) for other in others)
             return Fate.MEETS_INPUT if meets else Fate.NOTHING
         return Fate.MEETS_INPUT if any(is_input(model, other) for other in others) else fate(model, call, steps)
-    inside = _forward_given(model, callee, call, arg)
+    inside = _forward_given(callee, call, arg)
     if inside is not None:
         found = _within(inside, call, arg, steps - 1)
         return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
@@ -415,7 +415,7 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     return _strongest(fate(home, read, steps) for home, read in reads_of_field(model, call, arg))
 
 
-def _forward_given(model: "Model", callee: Value | None, call: cst.Call, arg: cst.Arg) -> Function | None:
+def _forward_given(callee: Value | None, call: cst.Call, arg: cst.Arg) -> Function | None:
     """The ``forward`` of a class of the project, where it is seen what it does with what a call gives it."""
     definition = callee.definition if isinstance(callee, Module) and not callee.wrappers else None
     forward = None if definition is None else definition.called

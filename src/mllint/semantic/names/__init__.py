@@ -1,8 +1,8 @@
 """What a name is bound to at a place, and what becomes of what it is bound to.
 
 - control flow and bindings: ``blocks``, ``scopes``, ``inner_bindings``, ``conditions``
-- functions and classes: ``definitions``, ``classes``, ``receivers``, ``foreign_reads``, ``named_methods``,
-  ``record_fields``; ``spelling`` of their names
-- what happens to a thing under its name: ``uses``, ``writes``, ``changes``, ``operands``; ``in_use``: which functions
-  are named at all; ``remembered``: questions about a file that are worked out once
+- functions and classes: ``definitions``, ``classes``, ``receivers``, ``foreign_reads``, ``named_methods``;
+  ``spelling`` of their names
+- what happens to a thing under its name: ``uses``, ``writes``, ``changes``; ``in_use``: which functions are
+  named at all; ``remembered``: questions about a file that are worked out once
 """

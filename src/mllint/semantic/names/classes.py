@@ -1,4 +1,5 @@
 """What the instances of a class hold: where an attribute is set and read, and which methods run when it is called.
+Of a named tuple or a dataclass: which fields it has, in the order in which a call fills them.
 
 Everything is asked through the class and its bases in the project, on every level and in every file.
 """

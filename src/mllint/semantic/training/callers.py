@@ -432,7 +432,7 @@ def may_run_without_gradients(function: FunctionInfo | None) -> bool:
         return False
     model, word = function.model, function.name
     framework = model.framework or "torch"
-    defining = project.users(model.path, framework, f"def {word}(")
+    defining = project.users(framework, f"def {word}(")
     if any(path != model.path for path in defining):
         return False
     return any(

@@ -274,7 +274,7 @@ def is_in_called_evaluation(found: LoopRun) -> bool:
 # -- what is wanted of the gradients -----------------------------------------------------------------------------------
 
 
-def wants_gradients(found: DataRound, words: frozenset[str] = GRADIENT_WORDS) -> bool:
+def wants_gradients(found: DataRound) -> bool:
     """Whether a word of gradients stands in the loop, or in a function of the project or a module called from it."""
     loop = found.found.loop
     if any(computes_gradients(forward) for forward in found.forwards):
@@ -282,6 +282,7 @@ def wants_gradients(found: DataRound, words: frozenset[str] = GRADIENT_WORDS) ->
     function, named = loop.frame.function, loop.frame.model.names_by_word
     if function is not None and not GRAPH_WORDS.isdisjoint(named) and says_gradients(function.node.body, GRAPH_WORDS):
         return True
+    words = GRADIENT_WORDS
     if all(records_graph(forward) is False for forward in found.forwards):
         words -= {"set_grad_enabled"}  # which is what switches them off
     bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, loop.node)}

@@ -148,7 +148,7 @@ def _some_module_computes(model: "Model") -> bool:
     found = set[Path]()
     if model.project is not None:
         for module, word in _COMPUTING:
-            found.update(model.project.users(model.path, module, word))
+            found.update(model.project.users(module, word))
     models = (model if path == model.path else model.neighbour(path) for path in sorted(found)[:_MAX_FILES])
     return any(other is not None and _a_module_computes(other) for other in models)
 
