@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
-from mllint.knowledge.words import MODES
+from mllint.knowledge.words import GIVING_PARAMETERS, MODES
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import constructing
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import functions_of
-from mllint.syntax.shape import called_on, constant, last_word, string_literal
+from mllint.syntax.shape import called_on, constant, last_word, string_literal, targets_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+_FLAGS = frozenset({"requires_grad", "requires_grad_", "stop_gradient", "trainable"})
 _ALL_PARTS = frozenset({"modules", "named_modules", "sublayers", "named_sublayers"})
 
 
@@ -55,10 +57,63 @@ def _runs_over_parts(iterable: cst.BaseExpression, method: FunctionInfo) -> bool
 
 
 def _attribute_switched(call: cst.Call, method: FunctionInfo) -> Iterator[str]:
-    """The attribute of ``self.backbone.eval()``."""
+    """The attribute of ``self.backbone.eval()``, and of ``self.backbone = net``, what ``net`` is switched before."""
     part = called_on(call) if switches_off(call) else None
+    if part is not None:
+        yield from _attributes_of(part, method)
+        yield from _attributes_given(call, method)
+
+
+def _attributes_of(part: cst.BaseExpression, method: FunctionInfo) -> Iterator[str]:
+    """The attribute that an expression in a method is, or that a name in it is bound to."""
     if isinstance(part, cst.Attribute) and getattr(part.value, "value", None) == method.self_name:
         yield part.attr.value
+    elif isinstance(part, cst.Name):
+        for binding in method.model.reaching(part):
+            for use in uses(method.model, binding) if binding.scope is method.scope else ():
+                yield from _attributes_given(use, method)
+
+
+def _attributes_given(value: cst.BaseExpression, method: FunctionInfo) -> Iterator[str]:
+    """The attribute that a method sets to just this."""
+    statement = method.model.tree.parent(value)
+    for target in targets_of(statement) if isinstance(statement, cst.Assign) else ():
+        if isinstance(target, cst.Attribute) and getattr(target.value, "value", None) == method.self_name:
+            yield target.attr.value
+
+
+def is_fixed(definition: ClassInfo, name: str) -> bool:
+    """Whether a class freezes the part in an attribute, or always runs it without gradients, and does not ask its
+    constructor for an output of it.
+    """
+    makers = [(info, item) for info in definition.lineage for item in constructing(info)]
+    making = [info.methods[item] for info, item in makers if item in info.methods]
+    if any(_is_run(call, name, method) for method in making for call in method.model.tree.calls_in(method.node.body)):
+        return False
+    if any(_freezes(node, name, method) for method in making for node in subtree(method.node.body)):
+        return True
+    made = [id(method.node) for method in making]
+    runs = [read for read in definition.members.reads(name) if id(read.method.node) not in made]
+    return bool(runs) and all(read.method.model.gradients.off(read.node) is True for read in runs)
+
+
+def _is_run(call: cst.Call, name: str, method: FunctionInfo) -> bool:
+    """Whether a call in a constructor runs the part in an attribute: to tell the size of what it gives."""
+    return name in _attributes_of(call.func, method)
+
+
+def _freezes(node: cst.CSTNode, name: str, method: FunctionInfo) -> bool:
+    """Whether a node asks no gradients of the part: ``part.requires_grad_(False)``, or a loop over its parameters."""
+    if isinstance(node, cst.Call) and last_word(node.func) == "requires_grad_":
+        part = called_on(node)
+        is_off = len(node.args) == 1 and constant(node.args[0].value) is False
+        return is_off and part is not None and name in _attributes_of(part, method)
+    if not isinstance(node, cst.For) or not isinstance(node.iter, cst.Call):
+        return False
+    part = called_on(node.iter) if last_word(node.iter.func) in GIVING_PARAMETERS else None
+    if part is None or name not in _attributes_of(part, method):
+        return False
+    return any(isinstance(item, cst.Name) and item.value in _FLAGS for item in subtree(node.body))
 
 
 def _kinds_by_function(call: cst.Call, method: FunctionInfo) -> Iterator[str]:

@@ -1,0 +1,116 @@
+"""Parts of a module that its constructor puts to evaluation mode for good, and that `train()` of the whole puts back.
+
+A frozen network keeps its weights, but in training mode its dropout drops, and its batch normalization uses each batch
+and goes on changing its statistics.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import libcst as cst
+
+from mllint.knowledge.words import MODES
+from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.modules.switched_off import is_fixed, parts_off
+from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.receivers import constructing
+from mllint.semantic.training.called_modules import module_called, ways_made
+from mllint.semantic.training.runs import Run
+from mllint.semantic.training.training_modes import LOADED, TRAIN, TRAINED, covers, modes_before, training_forwards
+from mllint.semantic.values import Module
+from mllint.syntax.shape import called_on
+
+_DEPTH = 3
+"""How deep in a module the parts are looked for."""
+
+
+class Undone(NamedTuple):
+    """What is put back to training mode: an attribute of the class whose constructor has switched it, or its layers of
+    some kinds.
+    """
+
+    owner: ClassInfo
+    part: str = ""
+    kinds: str | None = None
+
+
+def undone_by(run: Run, switch: Event) -> Undone | None:
+    """What a switch of a module to training mode puts back there, of what its class means to stay in evaluation mode:
+    it is the first to switch the part since that was made, and nothing else does before the module is trained.
+    """
+    whole = switch.thing
+    if switch.kind is not Kind.TRAIN or whole is None or run.is_cut:
+        return None
+    for forward in training_forwards(run):
+        module = forward.thing
+        if module is None or not covers(whole, module):
+            continue
+        for value in _modules(forward):
+            for path, undone in _fixed_parts(value, _DEPTH):
+                part = module
+                for step in path:
+                    part = part.part(step)
+                is_undone = modes_before(run, part, forward, LOADED) <= {TRAIN, TRAINED}
+                if is_undone and LOADED in modes_before(run, part, switch, LOADED):
+                    return undone
+    return None
+
+
+def _modules(forward: Event) -> Iterator[Module]:
+    """What a forward pass calls, or one of which."""
+    value = module_called(forward)
+    ways = (value,) if isinstance(value, Module) and value.definition is not None else ways_made(forward)
+    yield from (way for way in ways if isinstance(way, Module))
+
+
+def _fixed_parts(module: Module, depth: int) -> Iterator[tuple[tuple[str, ...], Undone]]:
+    """The parts of a module that are frozen and put to evaluation mode when it is made, each with the way to it."""
+    owner = module.definition
+    if owner is None or _knows_modes(owner):
+        return
+    off = parts_off(owner)
+    if off.kinds and depends_on_mode(module, *(info.model for info in owner.lineage), switched=True) is True:
+        yield (), Undone(owner, kinds=", ".join(sorted(off.kinds)))
+    for name in sorted(off.attributes):
+        value, models = owner.attribute(name), [info.model for info in owner.lineage]
+        if is_fixed(owner, name) and depends_on_mode(value, *models, switched=True) is True:
+            yield (f".{name}",), Undone(owner, name)
+    for name in sorted(_attributes(owner)) if depth else ():
+        part = owner.attribute(name)
+        if isinstance(part, Module):
+            for path, undone in _fixed_parts(part, depth - 1):
+                yield (f".{name}", *path), undone
+
+
+def _attributes(owner: ClassInfo) -> set[str]:
+    """The attributes that the constructors of a class set."""
+    return {
+        key.partition(".")[2]
+        for info in owner.lineage
+        for name in constructing(info)
+        if name in info.methods
+        for key in info.methods[name].scope.bindings
+        if key.count(".") == 1 and key.startswith(f"{info.methods[name].self_name}.")
+    }
+
+
+def _knows_modes(owner: ClassInfo) -> bool:
+    """Whether a class has a switch of its own, or a method beside its constructor that switches a part of it."""
+    if owner.has_unknown_base or owner.method("train") is not None:
+        return True
+    for info in owner.lineage:
+        made = {id(info.methods[name].node) for name in constructing(info) if name in info.methods}
+        for word in MODES:
+            for call in info.model.calls_by_word.get(word, ()):
+                method = info.model.enclosing_function(call)
+                is_of_part = getattr(called_on(call), "value", None) != "self"
+                if is_of_part and info.model.tree.is_inside(call, info.node) and id(method) not in made:
+                    return True
+        if any(
+            isinstance(target.target, cst.Attribute) and target.target.attr.value in (*MODES, "training")
+            for target in info.model.tree.by_type.get(cst.AssignTarget, ())
+            if info.model.tree.is_inside(target, info.node)
+        ):
+            return True
+    return False
