@@ -30,6 +30,7 @@ from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_
 from mllint.semantic.events.makers import is_accelerator, names_of_makers
 from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.places import inside_of
+from mllint.semantic.events.stars import handed_on_to
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
@@ -293,21 +294,18 @@ def _mode(word: str) -> Reader:
     """``model.train()``, ``model.eval()``, ``model.train(False)``."""
 
     def reader(frame: Frame, call: cst.Call) -> Seen | None:
-        receiver, args = called_on(call), call.args
-        if receiver is not None and args and not args[0].star and is_class_of_modules(frame.value(receiver)):
-            receiver, args = args[0].value, args[1:]  # `nn.Module.eval(model)`
-        if receiver is None or len(args) > (word == "train") or _is_own_function(frame, call):
+        receiver, arguments = called_on(call), handed_on_to(frame, call)
+        args, named = arguments or ([], {})
+        if receiver is not None and args and is_class_of_modules(frame.value(receiver)):
+            (_, receiver), *args = args  # `nn.Module.eval(model)`
+        if receiver is None or len(args) + len(named) > (word == "train") or _is_own_function(frame, call):
             return None
         value = frame.value(receiver)
-        if not may_have_mode(value):
+        if not may_have_mode(value) or not named.keys() <= {"mode"}:
             return None
-        given = args[0] if args else None
-        kind = _MODE_KINDS[word]
-        if given is not None:
-            if given.keyword is not None and given.keyword.value != "mode":
-                return None
-            mode = truth(frame, given.value)
-            kind = Kind.TRAIN if mode is True else Kind.EVAL if mode is False else Kind.SET_MODE
+        given = [*args, *named.values()]
+        mode = None if arguments is None else truth(*given[0]) if given else word == "train"
+        kind = Kind.TRAIN if mode is True else Kind.EVAL if mode is False else Kind.SET_MODE
         return Seen(kind, switched_thing(frame, receiver), is_proven=isinstance(value, Module))
 
     return reader

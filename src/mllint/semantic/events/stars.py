@@ -32,6 +32,12 @@ def given_with_stars(frame: "Frame", position: int | None, name: str) -> Given |
     return arguments.keywords.get(name)
 
 
+def handed_on_to(frame: "Frame", call: cst.Call) -> tuple[list[Given], dict[str, Given]] | None:
+    """What a call in a run gives, in order and by name, also with stars; ``None`` where more may be given in order."""
+    arguments = _arguments(frame, call)
+    return None if arguments.is_open else (arguments.positional, arguments.keywords)
+
+
 def starred(frame: "Frame", binding: Binding) -> "tuple[Frame, cst.Tuple | cst.Dict] | None":
     """What a parameter with a star holds in a run, as though it were written as a display there."""
     if binding.kind is not BindingKind.PARAMETER or not isinstance(binding.node, cst.Param) or not binding.node.star:

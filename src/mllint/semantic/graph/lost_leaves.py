@@ -206,9 +206,12 @@ def _is_device(node: cst.Attribute) -> bool:
 
 
 def _is_given_tensor(model: "Model", leaf: cst.Call) -> bool:
-    """Whether a leaf is made of a tensor that has a name, and on no way is seen to be made of numbers, on the CPU."""
+    """Whether a leaf is made of a tensor that has a name, or is like that one, and on no way is seen to be made of
+    numbers, on the CPU.
+    """
     name = (model.qualified_name(leaf.func) or "").rpartition(".")[2]
-    if name not in ("Parameter", "Variable") or not leaf.args or dotted_path(leaf.args[0].value) is None:
+    is_of_tensor = name in ("Parameter", "Variable") or name.endswith("_like")
+    if not is_of_tensor or not leaf.args or dotted_path(leaf.args[0].value) is None:
         return False
     bindings = model.reaching(leaf.args[0].value)
     return not any(_is_made_of_numbers(model, binding.value) for binding in bindings)

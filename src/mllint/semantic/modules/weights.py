@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mllint.semantic.names.definitions import ClassInfo
 
 
+_COMPUTING = (cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.ComparisonTarget, cst.AugAssign)
+
+
 def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
     """Whether the module that an expression stands for has parameters or buffers; ``None``: not known."""
     value = model.value(node)
@@ -69,7 +72,16 @@ def _is_made_of_values(value: Module) -> bool:
     definition = value.definition if value.call is not None else None
     if definition is None or not _makes_no_parameter(definition) or _adds_by_name(definition):
         return False
-    return all(_is_value(model, node) for model, node, _ in _assigned(definition))
+    return all(
+        _is_value(model, node) or _is_computed_with(definition, binding.key.rpartition(".")[2])
+        for model, node, binding in _assigned(definition)
+    )
+
+
+def _is_computed_with(definition: "ClassInfo", name: str) -> bool:
+    """Whether a class reads an attribute, and only to compute with it or to compare it: it holds no module."""
+    reads = list(definition.members.reads(name))
+    return bool(reads) and all(isinstance(read.method.model.tree.parent(read.node), _COMPUTING) for read in reads)
 
 
 def _adds_by_name(definition: "ClassInfo") -> bool:

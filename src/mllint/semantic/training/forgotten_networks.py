@@ -14,7 +14,7 @@ from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.graph.flags import flagged_module
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
-from mllint.semantic.names.uses import uses
+from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Module, is_object
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 from mllint.syntax.walk import subtree
@@ -189,7 +189,7 @@ def lost_group(model: "Model", statement: cst.Assign) -> str | None:
     if binding is None or name.value in scope.outer_names or "locals" in model.calls_by_word:
         return None
     given = list(_values_of_key(statement.value))
-    for place in uses(model, binding):
+    for place in _uses_of_list(model, binding):
         filled = _filled(model, place)
         if filled is None:
             return None
@@ -197,6 +197,18 @@ def lost_group(model: "Model", statement: cst.Assign) -> str | None:
     if not any(_is_of_parameters(model, node, _MAX_STEPS) for node in given) or is_in_a_test(model, statement):
         return None
     return binding.key if _makes_optimizer(model, scope) else None
+
+
+def _uses_of_list(model: "Model", binding: Binding) -> Iterator[cst.BaseExpression]:
+    """Where the object that a binding binds is used; ``+=`` binds a list to its name again, and it is the same list."""
+    pending, seen = [binding], set[int]()
+    while pending:
+        for place in uses(model, pending.pop()):
+            grown = model.tree.parent(place)
+            if isinstance(grown, cst.AugAssign) and grown.target is place and id(grown) not in seen:
+                seen.add(id(grown))
+                pending += bound_by(model, grown)
+            yield place
 
 
 def _values_of_key(display: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

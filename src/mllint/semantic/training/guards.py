@@ -11,7 +11,7 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Loop
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, fingerprint, integer_literal
+from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, targets_of
 from mllint.syntax.walk import subtree
 
 _State = TypeVar("_State")
@@ -235,7 +235,7 @@ def _counts(frame: Frame, test: cst.BaseExpression, loop: Loop, steps: int) -> b
                 if not isinstance(left, (cst.BaseString, cst.BaseNumber)) and _changes(frame, left, loop, steps):
                     return True
             case cst.Comparison(left=cst.Name() | cst.Attribute() as left):
-                if _is_counted_up(frame, left):
+                if _is_counted_up(frame, left) and not _is_set_anew(frame, left, loop):
                     return True
             case cst.Name() if _is_flag(frame, node, loop, steps):
                 return True
@@ -277,6 +277,20 @@ def _is_counted_up(frame: Frame, node: cst.Name | cst.Attribute) -> bool:
     path = dotted_path(node)
     additions = frame.model.tree.by_type.get(cst.AugAssign, ())
     return path is not None and any(dotted_path(statement.target) == path for statement in additions)
+
+
+def _is_set_anew(frame: Frame, node: cst.Name | cst.Attribute, loop: Loop) -> bool:
+    """Whether every round of a loop sets a counter before it is asked for: it counts what happens in that round."""
+    body, path = getattr(loop.node, "body", None), dotted_path(node)
+    scope = frame.model.scope_of(node)
+    place = scope.place_of(node)
+    for line in body.body if isinstance(body, cst.IndentedBlock) and place is not None else ():
+        for statement in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            is_set = isinstance(statement, cst.Assign) and path in map(dotted_path, targets_of(statement))
+            there = scope.place_of(statement) if is_set and frame.model.scope_of(statement) is scope else None
+            if there is not None and place is not None and there[1] < place[1]:
+                return True
+    return False
 
 
 def _is_flag(frame: Frame, name: cst.Name, loop: Loop, steps: int) -> bool:

@@ -145,6 +145,8 @@ def _learns_by(update: Event, scheduler: Thing) -> bool:
 
 # -- before the optimizer ----------------------------------------------------------------------------------------------
 
+_OF_FUNCTION = frozenset({"LambdaLR", "LambdaDecay"})
+"""Schedulers whose rates a function gives that they are told."""
 _FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
 
 
@@ -288,10 +290,11 @@ def _goes_on(made: Made) -> bool:
 def _warms_up(made: Made) -> bool:
     value = made.frame.value(made.call)
     if isinstance(value, Instance):
-        # A step or a beginning of its own may do anything.
-        return any(own_method(value, name) is not None for name in ("step", "_initial_step"))
+        # A step or a beginning of its own may do anything, and a function that its class gives may begin with zero.
+        is_of_function = any(base.rpartition(".")[2] in _OF_FUNCTION for base in value.definition.library_bases)
+        return is_of_function or any(own_method(value, name) is not None for name in ("step", "_initial_step"))
     last = value.name.rpartition(".")[2] if isinstance(value, Object) else ""
-    if last in ("LambdaLR", "LambdaDecay"):
+    if last in _OF_FUNCTION:
         given = argument(made.call, 1, "lr_lambda")
         return given is None or not begins_above_zero(made, given.value)
     if last == "LinearWarmup":
