@@ -68,6 +68,14 @@ def test_package_says_what_is_in_it(path: Path) -> None:
     assert named <= parts
 
 
+@pytest.mark.parametrize("folder", ["src", "docs", "tests", ".ci"])
+def test_no_merge_is_left_half_done(folder: str) -> None:
+    marks = re.compile(rf"^(?:{'<' * 7}|{'>' * 7}) ", re.MULTILINE)  # put together, so that this file has none
+    texts = (path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".toml", ".txt", ""))
+    found = [path for path in texts if path.is_file() and marks.search(path.read_bytes().decode("utf-8", "replace"))]
+    assert found == []
+
+
 def test_nothing_is_left_to_be_done() -> None:
     # The scaffold of a rule asks its author to rewrite it; everything else is finished.
     assert [path for path in MODULES if re.search(r"\b(TODO|FIXME|XXX)\b", path.read_text("utf-8"))] == []

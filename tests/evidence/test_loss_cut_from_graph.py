@@ -303,3 +303,25 @@ def test_paddle_what_is_computed_of_a_cut_tensor_alone_has_no_graph(paddle: Any)
     net = paddle.nn.Linear(2, 2)
     net(paddle.ones([1, 2])).detach().pow(2).mean().backward()
     assert net.weight.grad is None
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_torch_gradients_without_graph_add_a_constant(torch: Any, create_graph: bool) -> None:
+    weight, inputs = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)
+    output = weight * inputs * inputs
+    (slope,) = torch.autograd.grad(output.sum(), inputs, retain_graph=True, create_graph=create_graph)
+    assert slope.requires_grad is create_graph
+    (output.sum() + slope.pow(2).sum()).backward()
+    alone = 9.0  # what the output alone gives; the slope is 2 * weight * inputs, its square has 8 * weight * inputs**2
+    assert weight.grad.item() == alone + (8 * 2.0 * 9.0 if create_graph else 0.0)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_paddle_gradients_without_graph_add_a_constant(paddle: Any, create_graph: bool) -> None:
+    weight = paddle.to_tensor([2.0], stop_gradient=False)
+    inputs = paddle.to_tensor([3.0], stop_gradient=False)
+    output = weight * inputs * inputs
+    (slope,) = paddle.grad(output.sum(), inputs, retain_graph=True, create_graph=create_graph)
+    assert slope.stop_gradient is not create_graph
+    (output.sum() + slope.pow(2).sum()).backward()
+    assert weight.grad.item() == 9.0 + (8 * 2.0 * 9.0 if create_graph else 0.0)

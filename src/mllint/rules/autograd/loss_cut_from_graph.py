@@ -5,11 +5,12 @@ computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, re
 = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every `detach()`, `to_tensor()` or
 `stop_gradient = True`. And parts of a loss that were made numbers before they are added: `smooth =
 smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are cut and of
-data: `criterion(score.detach(), real)`. The whole loss is cut, too, where it is computed of data and of what was
-detached, turned into an array or computed under `no_grad()`, by whatever model: `criterion(net(x).detach(), y)`. And
-where `backward()` is called on nothing but what `detach()` or `.data` gives, whatever that is: `gain.detach()`. And
-what the `forward` of a class whose name ends in `Loss` returns from within `with no_grad():`, or on all its ways as a
-number or a copy, `return loss.item()`, whoever uses it.
+data: `criterion(score.detach(), real)`. So are terms that are computed of gradients and of nothing else,
+`penalty = grad(output, inputs)[0].norm()`, where `autograd.grad` is not told `create_graph=True`. The whole loss is
+cut, too, where it is computed of data and of what was detached, turned into an array or computed under `no_grad()`, by
+whatever model: `criterion(net(x).detach(), y)`. And where `backward()` is called on nothing but what `detach()` or
+`.data` gives, whatever that is: `gain.detach()`. And what the `forward` of a class whose name ends in `Loss` returns
+from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it.
 
 ## Why is this bad?
 
@@ -76,6 +77,7 @@ from mllint.semantic.graph.constant_terms import constant_terms
 from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
 from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward, given_back_without_graph
 from mllint.semantic.graph.differentiability import dead_loss
+from mllint.semantic.graph.gradient_terms import terms_of_gradients
 
 rule = Rule(
     code="ML204",
@@ -97,6 +99,12 @@ def check(_: cst.Module, context: Context) -> Iterator[Finding]:
         if id(term.node) not in found:
             message = f"`.{term.method}()` takes this part of the loss off its graph: nothing learns from it"
             yield Finding(term.node, message, "add the loss itself, or leave it out of the sum")
+    for gradient in terms_of_gradients(model):
+        yield Finding(
+            gradient,
+            "these gradients have no graph: nothing learns from the term computed of them",
+            "write `create_graph=True`",
+        )
 
 
 @rule.on(cst.With, mentions=("no_grad", "inference_mode"))

@@ -55,7 +55,7 @@ _MAKING_ANEW = frozenset({
       for name in ("zeros", "ones", "full", "empty", "eye", "arange", "linspace", "logspace", "rand", "randn",
                    "randint", "randperm", "tril_indices", "triu_indices")),
 })  # fmt: skip
-_GRADIENTS = frozenset({"torch.autograd.grad", "paddle.grad", "paddle.autograd.grad"})
+GRADIENTS = frozenset({"torch.autograd.grad", "paddle.grad", "paddle.autograd.grad"})
 # Methods that take nothing but the type, the shape or the place of what they are given.
 _LIKE_ANOTHER = frozenset({"type_as", "expand_as", "view_as", "reshape_as", "to"})
 # Functions that give values with their indices once they are told the dimension (torch; paddle gives values alone).
@@ -240,7 +240,7 @@ def function_result(
 
 def _is_gradient_alone(qualified: str, call: cst.Call) -> bool:
     """Whether a call gives gradients without a graph of their own, as it does unless it is asked for one."""
-    if qualified not in _GRADIENTS:
+    if qualified not in GRADIENTS:
         return False
     return not has_star_arguments(call) and constant_given(call, 4, "create_graph", False) is False
 

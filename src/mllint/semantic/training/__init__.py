@@ -9,6 +9,6 @@
 - learning rates: ``schedulers``, ``held_schedulers``, ``schedules``, ``first_factors``, ``rates``, ``lambda_rates``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``, ``in_training_mode``,
   ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``, ``undone_switches``,
-  ``single_evaluations``, ``inferences``, ``loaded_weights``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``data_loops``,
-  ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``frozen``, ``made_up``
+  ``single_evaluations``, ``inferences``, ``loaded_weights``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``,
+  ``adversaries``, ``data_loops``, ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``frozen``, ``made_up``
 """
