@@ -254,12 +254,14 @@ def is_of_the_project(model: "Model", given: cst.Subscript, content: FromFile) -
 
 def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: bool) -> bool:
     """Whether a save of the file holds most of some entries, more than one; another file's, or the only one: all."""
-    if not isinstance(saved.content, Record) or is_converted(saved):
+    if not isinstance(saved.content, Record):
         return False
     held = len(others & saved.content.items.keys())
     if saved.place.model is not model:
-        return not is_resumed and held == len(others)
-    return held == len(others) if is_resumed else held >= _MANY and 2 * held > len(others)
+        holds = not is_resumed and held == len(others)
+    else:
+        holds = held == len(others) if is_resumed else held >= _MANY and 2 * held > len(others)
+    return holds and not is_converted(saved)
 
 
 def _names(loader: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import path_given
 from mllint.semantic.names.conditions import MAYBE
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Loaded
 from mllint.syntax.walk import subtree
@@ -67,7 +68,11 @@ def is_converted(saved: Saved) -> bool:
 
     A training that goes on, ``best = ckpt["best"] if resume else 0``, has them from elsewhere, too.
     """
-    model, call = saved.place.model, saved.place.node
+    return _saves_what_it_read(saved.place.model, saved.place.node)
+
+
+@worked_out_once
+def _saves_what_it_read(model: "Model", call: cst.CSTNode) -> bool:
     function = model.enclosing_function(call)
     read: set[Binding] = set()
     for load in model.calls_by_word.get("load", ()):
