@@ -218,8 +218,8 @@ def test_what_a_file_is_asked_for_by_others_does_not_rest_on_who_uses_it(
         asked.append((question, project.derivation.is_active))
         return note(reads, question)
 
-    def created(project: Project, root: Path) -> None:
-        create(project, root)
+    def created(project: Project, root: Path, *limit: int) -> None:
+        create(project, root, *limit)
         projects.append(project)
 
     monkeypatch.setattr(Reads, "note_of_users", noted)

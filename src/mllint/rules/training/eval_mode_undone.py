@@ -95,7 +95,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
-from mllint.semantic.training.undone_switches import Undone, undone_by
+from mllint.semantic.training.undone_switches import Undone, may_undo, undone_by
 
 rule = Rule(
     code="ML324",
@@ -109,6 +109,8 @@ rule = Rule(
 @rule.on_method("train")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the switch to training mode."""
+    if not may_undo(context.model, call):
+        return
     found = (undone_by(item.run, item.event) for item in context.model.runs.each(call, accelerated=True))
     undone = next((item for item in found if item is not None), None)
     if undone is not None:

@@ -10,8 +10,8 @@ from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import path_given
 from mllint.semantic.names.conditions import MAYBE
-from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.remembered import worked_out_once
+from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Loaded
 from mllint.syntax.walk import subtree

@@ -4,8 +4,9 @@ A frozen network keeps its weights, but in training mode its dropout drops, and 
 and goes on changing its statistics.
 """
 
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
@@ -21,8 +22,16 @@ from mllint.semantic.training.training_modes import LOADED, TRAIN, TRAINED, cove
 from mllint.semantic.values import Module
 from mllint.syntax.shape import called_on
 
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
 _DEPTH = 3
 """How deep in a module the parts are looked for."""
+_SWITCHING_ITSELF = re.compile(
+    rb"\bdef (?:__init__|\w*(?:freez|froz|fix)\w*)\((?:(?!\n\s+def |\nclass ).)*?\.(?:eval\(\)|train\(\s*False)",
+    re.DOTALL,
+)
+"""A constructor that may put something to evaluation mode, or a method that is named for it."""
 
 
 class Undone(NamedTuple):
@@ -33,6 +42,20 @@ class Undone(NamedTuple):
     owner: ClassInfo
     part: str = ""
     kinds: str | None = None
+
+
+def may_undo(model: "Model", call: cst.Call) -> bool:
+    """Whether a call of ``train()`` may be of a module whose class puts a part of it to evaluation mode.
+
+    Where it is not known what that is, no class of the project may. Few do, so that few trainings are followed.
+    """
+    assert isinstance(call.func, cst.Attribute)
+    value = model.value(call.func.value)
+    if isinstance(value, Module) and value.definition is not None:
+        return any(True for _ in _fixed_parts(value, _DEPTH))
+    if model.project is None:
+        return _SWITCHING_ITSELF.search(model.source.text.encode()) is not None
+    return model.project.is_written_anywhere(model.path, _SWITCHING_ITSELF)
 
 
 def undone_by(run: Run, switch: Event) -> Undone | None:
