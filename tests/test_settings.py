@@ -360,6 +360,10 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
         ("setup-gpu.sh", "# pip install torch==1.0\npip install paddlepaddle-gpu==2.4.2.post117\n", {"paddle": "2.4"}),
         ("conda.sh", "conda install pytorch=1.7 torchvision\n", {"torch": "1.7"}),
         ("train.sh", "pip install torch==1.7\n", {}),
+        ("README.md", "# Net\n```\ntorch==1.10.1\n```\n", {"torch": "1.10"}),
+        ("README.md", "- Python 3.7, `PyTorch` >= 1.7\n- PaddlePaddle-gpu = 2.1\n", {"torch": "1.7", "paddle": "2.1"}),
+        ("README.rst", "pip install torch==2.1 torchvision\nor torch == 1.8\n", {"torch": "1.8"}),
+        ("README.md", "With PyTorch 2.0 it is faster. `pip install torch`, `my-torch==1.0`? torch = nothing.\n", {}),
     ],
 )
 def test_versions_that_a_project_asks_for(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:
@@ -391,6 +395,16 @@ def test_what_stands_nearest_to_a_file_decides(tmp_path: Path) -> None:
         assert requirements.of(str(tmp_path / name), root) == {"torch": version, "paddle": "3.0"}
     assert requirements.of(str(tmp_path / "any" / "train.py"), root) == {"paddle": "3.0"}
     assert requirements.of(str(tmp_path / "old" / "train.py"), str(tmp_path / "new")) == {}
+
+
+def test_a_readme_decides_only_where_no_list_does(tmp_path: Path) -> None:
+    write(tmp_path / "README.md", "torch==1.10.1\n")
+    write(tmp_path / "old" / "README.md", "torch==1.4\n")
+    requirements, root = Requirements(), str(tmp_path.resolve())
+    assert requirements.of(str(tmp_path / "old" / "train.py"), root) == {"torch": "1.4"}
+    assert requirements.of(str(tmp_path / "new" / "train.py"), root) == {"torch": "1.10"}
+    write(tmp_path / "requirements.txt", "torch>=2.1\n")
+    assert Requirements().of(str(tmp_path / "old" / "train.py"), root) == {"torch": "2.1"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])

@@ -190,3 +190,40 @@ def test_torch_buffers_of_layers_may_be_changed(torch: Any) -> None:
     layer.num_batches_tracked.zero_()
     with pytest.raises(RuntimeError, match="a leaf Variable"):
         layer.weight.fill_(0.5)
+
+
+def test_torch_results_bring_their_gradients_into_a_new_tensor(torch: Any) -> None:
+    """Without the flag they get through; with it and ``no_grad`` nothing gets back to the network, without an error."""
+    net, rows = torch.nn.Linear(3, 3), torch.rand(2, 3)
+    out = torch.zeros(2, 3)
+    for index, row in enumerate(rows):
+        out[index] = net(row)
+    out.sum().backward()
+    assert net.weight.grad is not None
+    net.zero_grad()
+    out = torch.zeros(2, 3, requires_grad=True)
+    with torch.no_grad():
+        for index, row in enumerate(rows):
+            out[index] = net(row)
+    out.sum().backward()
+    assert net.weight.grad is None
+
+
+def test_paddle_results_bring_their_gradients_into_a_new_tensor(paddle: Any) -> None:
+    """The same."""
+    net, rows = paddle.nn.Linear(3, 3), paddle.rand([2, 3])
+    out = paddle.zeros([2, 3])
+    for index, row in enumerate(rows):
+        out[index] = net(row)
+    out.sum().backward()
+    assert net.weight.grad is not None
+    net.clear_gradients(set_to_zero=False)
+    out = paddle.zeros([2, 3])
+    out.stop_gradient = False
+    with pytest.raises(ValueError, match="stop gradient"):
+        out[0] = net(rows[0])
+    with paddle.no_grad():
+        for index, row in enumerate(rows):
+            out[index] = net(row)
+    out.sum().backward()
+    assert net.weight.grad is None

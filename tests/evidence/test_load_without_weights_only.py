@@ -1,10 +1,12 @@
 """ML429: unpickling a file runs what is in it."""
 
+import dataclasses
 import os
 import pathlib
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.evidence
@@ -120,3 +122,26 @@ def test_torch_tensor_keeps_attributes_of_its_own(torch: Any, tmp_path: pathlib.
     tensor.origin = 1
     torch.save({"weight": tensor}, tmp_path / "file.pt")
     assert torch.load(tmp_path / "file.pt", weights_only=True)["weight"].origin == 1
+
+
+@dataclasses.dataclass
+class Config:
+    """What a training keeps beside its weights."""
+
+    rate: float = 0.1
+
+
+@pytest.mark.parametrize("what", ["dataclass", "number of NumPy", "array", "loader"])
+def test_torch_refuses_objects_that_checkpoints_hold(torch: Any, tmp_path: pathlib.Path, what: str) -> None:
+    """Neither the option nor the default since 2.6 reads these; saying that any class is allowed does."""
+    made = {
+        "dataclass": Config(),
+        "number of NumPy": np.mean([1.0, 2.0]),
+        "array": np.zeros(3),
+        "loader": torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(4, 2))),
+    }
+    torch.save({"model": torch.nn.Linear(2, 2).state_dict(), "other": made[what]}, tmp_path / "model.pth")
+    for options in ({}, {"weights_only": True}):
+        with pytest.raises(pickle.UnpicklingError):
+            torch.load(tmp_path / "model.pth", **options)
+    torch.load(tmp_path / "model.pth", weights_only=False)

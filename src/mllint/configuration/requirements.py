@@ -4,8 +4,8 @@ Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``
 (``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, conda's
 ``environment.yml``, ``environment-gpu.yml`` and the like, and the commands of an ``install.sh`` or ``setup_env.sh``: in
 the folder of a file, or the nearest one above it, up to the root of its project. The first that names the framework
-decides. These files only refine what the rules say, so one that cannot be read or understood counts as one that says
-nothing.
+decides; where none does, a ``README`` in which such a requirement is written. These files only refine what the rules
+say, so one that cannot be read or understood counts as one that says nothing.
 """
 
 import codecs
@@ -33,12 +33,21 @@ _CONDA_REQUIREMENT = re.compile(r"\s*-\s*[\"']?(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*
 _INSTALLED = re.compile(r"^[^#\n]*?\b(?:conda|mamba|pip3?)[ \t]+install\b((?:[^#\n\\;&|]|\\\n)*)", re.MULTILINE)
 _CHANNEL = frozenset({"-c", "--channel"})
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
+_WRITTEN = re.compile(
+    r"(?<![\w-])(pytorch|torch|paddlepaddle(?:-gpu)?)(?:\s*`)?\s*((?:==|>=|~=|=)\s*v?\d[\w.]*)", re.IGNORECASE
+)
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 
 def says_versions(name: str) -> bool:
     """Whether a file of that name may say which versions the code beside it, and below, asks for."""
-    return name in FILES or _is_requirements(name) or _is_environment(name) or _is_install_script(name)
+    is_list = name in FILES or _is_requirements(name) or _is_environment(name)
+    return is_list or _is_install_script(name) or _is_readme(name)
+
+
+def _is_readme(name: str) -> bool:
+    stem, _, ending = name.lower().rpartition(".")
+    return stem == "readme" and ending in ("md", "rst", "txt")
 
 
 def _is_install_script(name: str) -> bool:
@@ -96,7 +105,7 @@ def lower_bounds(*folders: str) -> dict[str, str]:
     telling = [folder for folder in folders if _named(folder, says_versions)]
     bounds: dict[str, str] = {}
     for framework, packages in _PACKAGES.items():
-        told = (_lowest(folder, packages) for folder in telling)
+        told = (_lowest(folder, packages, readers) for readers in (_READERS, (_from_readme,)) for folder in telling)
         bound = next((found[0] for found in told if found is not None), None)
         if bound is not None:
             bounds[framework] = f"{bound[0]}.{bound[1]}"
@@ -113,11 +122,11 @@ def lower_bound(specifier: str) -> Version | None:
     return max(bounds, default=None)
 
 
-def _lowest(root: str, packages: tuple[str, ...]) -> tuple[Version | None] | None:
+def _lowest(root: str, packages: tuple[str, ...], readers: "tuple[_Reader, ...]") -> tuple[Version | None] | None:
     """The lowest version that the first file which names one of the packages allows, in a one-tuple; ``None``: no
     file does.
     """
-    for read in _READERS:
+    for read in readers:
         bounds = [
             lower_bound(specifier) for name, specifier in read(root) if name.lower().replace("_", "-") in packages
         ]
@@ -250,6 +259,13 @@ def _from_install_script(folder: str) -> Iterator[tuple[str, str]]:
                     yield _CONDA_NAMES.get(match[1].lower(), match[1]), re.sub(r"^=(?=\d)", "==", match[2].strip())
 
 
+def _from_readme(folder: str) -> Iterator[tuple[str, str]]:
+    """What a README writes as a requirement, ``torch==1.10.1`` or ``PyTorch >= 1.7``; a bare name says nothing."""
+    for name in _named(folder, _is_readme):
+        for package, specifier in _WRITTEN.findall(_read(os.path.join(folder, name))):
+            yield _CONDA_NAMES.get(package.lower(), package), re.sub(r"^=(?=[\s\d])", "==", specifier)
+
+
 def _read(path: str) -> str:
     """The text of a file; empty where there is none. What PowerShell writes into a file is UTF-16, as its mark says."""
     try:
@@ -261,7 +277,8 @@ def _read(path: str) -> str:
     return data.decode("utf-16" if is_wide else "utf-8-sig", errors="replace")
 
 
-_READERS: tuple[Callable[[str], Iterator[tuple[str, str]]], ...] = (
+_Reader = Callable[[str], Iterator[tuple[str, str]]]
+_READERS: tuple[_Reader, ...] = (
     _from_pyproject,
     _from_setup_cfg,
     _from_setup_py,

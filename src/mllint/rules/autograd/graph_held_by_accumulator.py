@@ -12,7 +12,8 @@ buffers of a module to which a forward pass or a training step adds something wi
 
 A loss knows how it was computed. As long as somebody holds it, its graph stays in memory. After `loss.backward()` the
 saved activations are gone and little is left: the nodes of the graph, one more set in every iteration, and what the
-steps of the value itself saved, if it is no part of that loss. Where no `backward()` is called, in a validation loop,
+steps of the value itself saved, if it is no part of that loss. So it is with `net.rec_loss`, one of the terms that
+`forward` gives back a sum of, behind a method that ran that `backward()`. Where none is called, in a validation loop,
 every activation of every batch stays until the epoch ends: there the message says "the whole graph".
 
 ## Example
@@ -107,6 +108,7 @@ from mllint.semantic.graph.additions import METHODS, added_by_method, augmented,
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
+from mllint.semantic.graph.spent_in_calls import is_spent_in_call
 from mllint.semantic.graph.terms import is_summed
 from mllint.semantic.modules.running_buffers import added_with_graph
 from mllint.semantic.names.writes import updates_attribute
@@ -180,7 +182,7 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator | None, context: Contex
     if accumulator is None or not holds_graph(accumulator) or is_second_hand(accumulator):
         return
     value = context.value(accumulator.added)
-    is_spent = accumulator.is_done_with or accumulator.hangs_on_spent
+    is_spent = accumulator.is_done_with or accumulator.hangs_on_spent or is_spent_in_call(accumulator)
     is_whole = accumulator.spent_last is not None and retaining(accumulator.spent_last)
     # In a loop that calls `backward()` on something else, that may have freed a part of it.
     other = "graph" if accumulator.trains and not is_whole else "whole graph"

@@ -43,7 +43,9 @@ the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the metho
 
 Unsafe: the statement is put under `no_grad`. If its own gradient was wanted, it must not be in place instead. No fix is
 offered where the function gives the tensor to NumPy below, which raises as long as it needs a gradient: there a copy,
-`x.detach().clone()`, is what mends both.
+`x.detach().clone()`, is what mends both. Nor where a new tensor is filled with results, `out[i] = net(x[i])`, and goes
+on from there: what is written brings its gradients, and under `no_grad` they would be lost without an error; the flag
+of the new tensor has to go.
 
 ## References
 
@@ -62,6 +64,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.data_sources import is_setting
 from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, viewed
+from mllint.semantic.graph.output_buffers import filled
 from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
@@ -122,12 +125,23 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     if framework == "torch" and _goes_to_numpy(leaf, statement, context):
         yield Finding(statement, message, f"begin with `{name} = {name}.detach().clone()`: NumPy takes no other tensor")
         return
+    is_filled = filled(context.model, leaf, statement)
+    if is_filled is not None:
+        yield Finding(statement, message, _without_flag(framework, is_sure=is_filled == "with its graph"))
+        return
     yield Finding(
         statement,
         message,
         f"put it under `with {framework}.no_grad():`",
         fix=lambda: _under_no_grad(statement, framework, context),
     )
+
+
+def _without_flag(framework: str, *, is_sure: bool) -> str:
+    flag = "stop_gradient" if framework == "paddle" else "requires_grad"
+    if is_sure:
+        return f"leave out `{flag}`: what is written brings its gradients, which `no_grad()` would cut off"
+    return f"leave out `{flag}` if what is written has gradients, or else put it under `with {framework}.no_grad():`"
 
 
 def _goes_to_numpy(leaf: cst.BaseExpression, statement: cst.BaseSmallStatement, context: Context) -> bool:

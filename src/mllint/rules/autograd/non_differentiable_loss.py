@@ -48,9 +48,11 @@ loss.backward()
 
 Everything in which something differentiable takes part: a mask times an output, labels made by `argmax` for a
 cross-entropy, a straight-through estimator `x + (x.round() - x).detach()`, the values (not the indices) of `max` and
-`topk`. Casts to whole numbers in Paddle, which hand the gradient on. Losses of which a part is not understood. What a
-loop takes from a loader counts as data, also where only the name of the loader says that it is one. Of a criterion of
-which nothing else is known the rule takes the word `loss` or `criterion` in its name for what it says.
+`topk`. Casts to whole numbers in Paddle, which hand the gradient on. Losses of which a part is not understood. A
+class that, in a program of several files, nothing names but its own file where it tries itself out, under `if
+__name__ == "__main__":`. What a loop takes from a loader counts as data, also where only the name of the loader says
+that it is one. Of a criterion of which nothing else is known the rule takes the word `loss` or `criterion` in its
+name for what it says.
 
 ## Fix safety
 

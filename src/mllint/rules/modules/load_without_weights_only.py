@@ -35,13 +35,15 @@ state = torch.load("model.pt", map_location="cpu", weights_only=True)
 
 Projects whose lowest PyTorch is below 1.13. Where it is 2.6 or newer, or not known, files of which nothing says that
 there is an object in them, what the code asks about first (`isinstance`, `hasattr`, or a `try` that catches the
-error), entries that are read only where they are found and that nothing near saves, what is loaded as a whole and is no
-module, since libraries may allow their own classes, and all where the files around it allow classes
+error), entries that are read only where they are found and that nothing near saves, what is loaded as a whole and is
+no module, since libraries may allow their own classes, and all where the files around it allow classes
 (`add_safe_globals`) or put another function in the place of `torch.load`. `weights_only=False`, which somebody has
 decided. `pickle_module=...`, beside which `weights_only=True` raises. For a PyTorch below 2.6 calls whose result is
 used as a whole module, or read for an attribute that no plain value has, or has to be an object of a class of the
-project, or has entries that NumPy computes with, or comes from the file to which the code saves one: these cannot be
-read this way. A second try where a load with `weights_only` has failed, and a first try where the `except` reads with
+project, or has entries that NumPy computes with, or comes from the file to which the code saves one, or what is used
+as one: these cannot be read this way. That file is also what the function beside writes (`save_checkpoint(name)`
+beside `load_checkpoint(path)`). What the code has written itself into a temporary folder of its own, or its memory. A
+second try where a load with `weights_only` has failed, and a first try where the `except` reads with
 `weights_only=False`, of what PyTorch 2.6 refuses.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
@@ -66,6 +68,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.checkpoints.own_files import is_own_file
 from mllint.semantic.checkpoints.refused import is_refused, may_hold_object
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
@@ -98,7 +101,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             saves_too = "save" in context.model.calls_by_word  # what it saves is what is to be changed
             yield Finding(call, _REFUSED, _HELP_REFUSED, fix=None if saves_too else lambda: _fix(call, given, "False"))
         return
-    if may_hold_object(context.model, call) or _is_other_way(call, context):
+    if may_hold_object(context.model, call) or _is_other_way(call, context) or is_own_file(context.model, call):
         return
     help_ = "add `weights_only=True`, if the file holds nothing but tensors and plain values"
     yield Finding(call, help=help_, fix=lambda: _fix(call, given, "True"))

@@ -4,7 +4,8 @@ Finds tensors in plain attributes of a module that ought to be registered:
 
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also scaled, moved or
   filled by an initializer, one that a function or method of the file makes, that is asked for them later,
-  `self.weight.requires_grad_()`, or of which an optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`;
+  `self.weight.requires_grad_()` or `self.weight.requires_grad = True`, or of which an optimizer is given a copy only:
+  `Adam(nn.ParameterList([self.w]))`;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
@@ -71,7 +72,8 @@ class Scale(nn.Module):
 
 - What somebody looks after: moved by hand (`self.mask.to(x.device)`, or by names that are computed), or by a `_apply`,
   `to` or `cuda` of the class itself, made on a device, given to an optimizer or to `torch.autograd.grad`, set to
-  something else later (new numbers by a method that `forward` does not call are nothing else), also from outside.
+  something else later (new numbers by a method that `forward` does not call are nothing else), also from outside; and
+  one whose `.grad` the code reads, where nobody in sight moves, saves or asks for the parameters of a module.
 - What stays where it is as well: what a method computes with a tensor that it makes right there; 0-d tensors, which
   work with those on any device; what a base class of PyTorch has registered, as losses do their `weight`.
 - Tables that are read for their shape, as an index, or one number at a time; tensors without elements, also in lists,

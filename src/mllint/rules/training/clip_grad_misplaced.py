@@ -1,7 +1,8 @@
 """## What it does
 
 Finds gradients that are clipped after `optimizer.step()` has used them, or before `backward()` has computed them;
-also by the `clip_grad_norm_` of accelerate's `Accelerator`.
+also by the `clip_grad_norm_` of accelerate's `Accelerator`. And those that are clipped in a loop that neither computes
+gradients nor uses them, behind one that does: what is left there of the training changes nothing.
 
 ## Why is this bad?
 
@@ -90,6 +91,7 @@ rule = Rule(
 _MESSAGES: dict[When, str] = {
     "after the step": "the gradients are clipped too late: `step()` has used them already",
     "before backward": "the gradients are clipped before `backward()` computes them: nothing is clipped",
+    "without gradients": "no gradients are computed in this loop: clipping them does nothing",
 }
 
 
@@ -100,12 +102,13 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
         misplaced = misplaced_clip(context.model, call)
         if misplaced is not None:
             when, event = misplaced
-            yield Finding(call, _MESSAGES[when], fix=partial(_fix, call, when, event, context))
+            help_ = "drop it here" if when == "without gradients" else None
+            yield Finding(call, _MESSAGES[when], help_, fix=partial(_fix, call, when, event, context))
 
 
 def _fix(clip: cst.Call, when: When, event: Event, context: Context) -> NodeFix | None:
     """Move the statement that clips to the one at which it belongs."""
-    node = context.model.runs.node_here(event)
+    node = None if when == "without gradients" else context.model.runs.node_here(event)
     if node is None:
         return None
     statement, place = context.statement(clip), context.statement(node)

@@ -58,7 +58,8 @@ function give a known one: an object with `eval()` and `forward()` need not be c
 ## Fix safety
 
 Safe: a module passes its arguments on to `forward` and gives back what that returns. Hooks run from then on. Unsafe
-where only the callers of a function in sight say what it is given.
+where only the callers of a function in sight say what it is given, also by the constructor of its class: another one
+may give an object with a `forward` that cannot be called.
 
 ## References
 
@@ -76,6 +77,7 @@ from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.modules.from_callers import is_from_callers
 from mllint.semantic.modules.unhooked import is_handed_on, is_only_shown, is_unhooked, is_wrapper, replaces_forward
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
@@ -121,10 +123,14 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     is_short = written is not None and len(written) <= _LONGEST_NAME
     message = f"`{written}.forward` is called directly: hooks of the module do not run" if is_short else None
     help_ = f"write `{written}(...)`" if is_short else None
-    # Another caller, where there is one, may give something that cannot be called.
-    trust = Applicability.UNSAFE if is_given else Applicability.SAFE
-    fix = NodeFix("call the module", (replace_between(receiver, callee, ""),), trust)
-    yield Finding(call, message, help_, fix=lambda: fix)
+    yield Finding(call, message, help_, fix=lambda: _fix(receiver, callee, context, is_given=is_given))
+
+
+def _fix(receiver: cst.BaseExpression, callee: cst.Attribute, context: Context, *, is_given: bool) -> NodeFix:
+    """``net.forward(x)`` -> ``net(x)``: another caller, where there is one, may give something that has no call."""
+    is_sure = not is_given and not is_from_callers(context.model, receiver)
+    trust = Applicability.SAFE if is_sure else Applicability.UNSAFE
+    return NodeFix("call the module", (replace_between(receiver, callee, ""),), trust)
 
 
 def _is_own(receiver: cst.BaseExpression, context: Context) -> bool:

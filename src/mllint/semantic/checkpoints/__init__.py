@@ -19,6 +19,8 @@
 ``rewritten``      files that are read before they are written, and saves of what was read from another file
 ``problems``       what is surely wrong with a load
 ``refused``        files that hold objects of Python, which PyTorch refuses since 2.6, and those that are meant to
+``saved_objects``  calls that save an object to the file that another call reads
+``own_files``      files that only the running program can have written
 ``mistaken``       what is read from files and taken for something else
 ``wording``        the same in the words of a message
 ``deliberate``     loads that skip what does not match, on purpose

@@ -6,34 +6,32 @@ what it has saved to that file.
 """
 
 import re
-from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge import lookup
-from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.contents import FromFile
 from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import entries_used, taken_for_module
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Place
+from mllint.semantic.checkpoints.saved_objects import (
+    OF_MODULES,
+    holds_object,
+    is_of_plain_value,
+    may_save_object,
+    saves_object,
+    saves_to_same,
+)
 from mllint.semantic.checkpoints.tracing import default_path, path_given, read_path
-from mllint.semantic.events.places import as_itself
 from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.names.conditions import conditions, narrowing, verdicts
-from mllint.semantic.names.definitions import class_around, function_around
-from mllint.semantic.names.uses import method_calls, uses_of_bound
+from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import (
-    Array,
     ClassObject,
-    Elements,
     Instance,
-    Mapping,
     Module,
-    Object,
-    Options,
     Tensor,
     Value,
 )
@@ -52,15 +50,8 @@ from mllint.syntax.walk import names_in, subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_OF_MODULES = frozenset({
-    "eval", "train", "parameters", "named_parameters", "modules", "children", "forward", "state_dict",
-    "load_state_dict", "zero_grad", "sublayers",
-})  # fmt: skip
-"""What is asked of modules alone, or of what holds a state like theirs."""
 _ALSO_OF_MODULES = frozenset({"module", "cuda", "half", "float", "to", "requires_grad_", "generate"})
 """What modules are asked more often than tensors that come straight out of a file."""
-_PLAIN = (Counter, OrderedDict, list, str, int, float, set, bytes)
-_OF_VALUES = frozenset({name for kind in _PLAIN for name in dir(kind)})
 _ALLOWED = re.compile(
     rb"safe_globals|NO_WEIGHTS_ONLY|torch\.load\s*=[^=]|partial\(\s*torch\.load|\b(?:ultralytics|torch_geometric)\b"
 )
@@ -72,9 +63,8 @@ _OTHER_ERRORS = frozenset({
 })  # fmt: skip
 """What catches no ``UnpicklingError``."""
 _DECLARE_NO_CLASS = re.compile(r"\.(?:TypedDict|Protocol|Parameter|Tensor)$")
-_MAKING_ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
-"""What is given lists and tensors as well."""
-_PICKLED_OTHERWISE = ("__reduce__", "__reduce_ex__")
+_MAKING_ARRAYS = frozenset({"numpy.array"})
+"""What is given lists as well. `asarray` is for what may be an array already."""
 _STEPS = 3
 
 
@@ -87,7 +77,7 @@ def may_hold_object(model: "Model", load: cst.Call) -> bool:
     if isinstance(statement, (cst.Assign, cst.AnnAssign)):
         found += uses_of_bound(model, statement)
     is_used = any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
-    return is_used or _is_declared(model, load) or any(map(_may_save_object, _saves_to_same(model, load)))
+    return is_used or _is_declared(model, load) or any(map(may_save_object, saves_to_same(model, load)))
 
 
 def is_refused(model: "Model", load: cst.Call) -> bool:
@@ -167,66 +157,17 @@ def _is_of_class(value: Value | None) -> bool:
     A ``TypedDict`` is a plain dict, and a ``Protocol`` or a class of tensors may be anything.
     """
     if isinstance(value, Module):
-        return _holds_object(value)
+        return holds_object(value)
     if not isinstance(value, Instance) or value.definition.has_unknown_base:
         return False
     is_class = not any(map(_DECLARE_NO_CLASS.search, value.definition.library_bases))
-    return is_class and _holds_object(value)
+    return is_class and holds_object(value)
 
 
 def _is_saved_as_object(model: "Model", load: cst.Call) -> bool:
     """Whether the code saves to the very file that is read, and each time something with an object in it."""
-    saves = _saves_to_same(model, load)
-    return bool(saves) and all(map(_saves_object, saves))
-
-
-def _saves_to_same(model: "Model", load: cst.Call) -> list[Place]:
-    """Where the code saves to the very file that is read."""
-    path = read_path(FromFile(Place(model, load)))
-    if path is None or (path.is_blank and not model.calls_by_word.get("save")):
-        return []
-    saves = [item.place for item in model.surroundings.saved if item.path is not None and item.path.is_same_as(path)]
-    if path.is_blank:  # `self.path` of one class is not that of another
-        owner = class_around(model, load)
-        saves = [place for place in saves if place.model is model and class_around(model, place.node) is owner]
-    return saves
-
-
-def _may_save_object(place: Place) -> bool:
-    """Whether an object is saved somewhere, also one of which no more is known than that it is used as a module."""
-    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
-    if given is None or _saves_object(place):
-        return given is not None
-    model, node = place.model, as_itself(given.value)
-    path = dotted_path(node)
-    if path is None or model.value(node) is not None:
-        return False
-    # `self.net` is the same in all methods of a class, and a name in its function only.
-    around = class_around if "." in path else function_around
-    return any(
-        around(model, call) is around(model, place.node) for call in method_calls(model, path, sorted(_OF_MODULES))
-    )
-
-
-def _saves_object(place: Place) -> bool:
-    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
-    return given is not None and _holds_object(place.model.value(given.value))
-
-
-def _holds_object(value: Value | None) -> bool:
-    """Whether an object is what is saved, or surely stands in a dict or list that is."""
-    match value:
-        case Instance(definition=definition) | Module(definition=definition):
-            return definition is None or not any(map(definition.method, _PICKLED_OTHERWISE))
-        case Object():
-            return value.kind in STATEFUL
-        case Array() | Options():
-            return True
-        case Elements(items=items):
-            return any(map(_holds_object, items))
-        case Mapping(node=cst.Dict(elements=elements), home=home) if home is not None:
-            return any(isinstance(item, cst.DictElement) and _holds_object(home.value(item.value)) for item in elements)
-    return False
+    saves = saves_to_same(model, load)
+    return bool(saves) and all(map(saves_object, saves))
 
 
 def _may_be_object(model: "Model", node: cst.BaseExpression) -> bool:
@@ -236,7 +177,7 @@ def _may_be_object(model: "Model", node: cst.BaseExpression) -> bool:
         node, parent = parent, model.tree.parent(parent)
     if isinstance(parent, cst.Attribute) and parent.value is node:
         name = parent.attr.value
-        return name in _OF_MODULES | _ALSO_OF_MODULES or not _is_of_plain_value(name)
+        return name in OF_MODULES | _ALSO_OF_MODULES or not is_of_plain_value(name)
     return model.tree.call_of(node) is not None or _is_computed_with(model, node)
 
 
@@ -288,9 +229,9 @@ def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool
     if not isinstance(parent, cst.Attribute) or parent.value is not node:
         return False
     name = parent.attr.value
-    if name in _OF_MODULES:
+    if name in OF_MODULES:
         return True
-    return is_entry and not _is_of_plain_value(name) and not _is_set_on_tensor(model, name)
+    return is_entry and not is_of_plain_value(name) and not _is_set_on_tensor(model, name)
 
 
 def _is_set_on_tensor(model: "Model", name: str) -> bool:
@@ -301,15 +242,6 @@ def _is_set_on_tensor(model: "Model", name: str) -> bool:
         and isinstance(model.value(target.target.value), Tensor)
         for statement in model.tree.by_type.get(cst.Assign, ())
         for target in statement.targets
-    )
-
-
-def _is_of_plain_value(name: str) -> bool:
-    """Whether a tensor, or a plain value that may stand in any such file, has an attribute or method of that name."""
-    return (
-        name in _OF_VALUES
-        or lookup.tensor_method("torch", name) is not None
-        or lookup.tensor_attribute("torch", name) is not None
     )
 
 

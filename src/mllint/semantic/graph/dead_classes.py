@@ -13,6 +13,7 @@ from mllint.semantic.graph.data_sources import comes_from_data
 from mllint.semantic.graph.dependence import may_be_computed_from
 from mllint.semantic.graph.differentiability import Cut, DeadLoss, Origin, Trace
 from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.in_use import is_only_tried_out
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.values import Module, Output, Tensor
@@ -87,7 +88,10 @@ def _chosen_first(model: "Model", info: "FunctionInfo") -> cst.Call | None:
 
 
 def dead_forward(model: "Model", node: cst.ClassDef) -> DeadLoss | None:
-    """What lets no gradient through in the ``forward`` of a class that is called a loss, on any of its ways."""
+    """What lets no gradient through in the ``forward`` of a class that is called a loss, on any of its ways.
+
+    Not of one that nobody makes but its own file, to try it out.
+    """
     if not node.name.value.lower().endswith("loss") or model.framework is None:
         return None
     definition = model.class_info(node)
@@ -106,7 +110,9 @@ def dead_forward(model: "Model", node: cst.ClassDef) -> DeadLoss | None:
     chosen = _chosen_first(model, info) if cuts and cuts[0].name in TAKEN_OFF else None
     if chosen is not None:
         cuts = (Cut(chosen, last_word(chosen.func) or "argmax", False),)
-    return DeadLoss(cuts[0].node, Origin(cuts), model.framework) if cuts else None
+    if not cuts or is_only_tried_out(model, node):
+        return None
+    return DeadLoss(cuts[0].node, Origin(cuts), model.framework)
 
 
 _CALLED = frozenset({"forward", "__call__"})

@@ -159,6 +159,19 @@ def is_new(model: "Model", node: cst.BaseExpression) -> bool:
     return fact is not None and fact.returns == "tensor" and not of_tensors
 
 
+def is_new_or_scaled(model: "Model", node: cst.BaseExpression) -> bool:
+    """The same, also of one that is brought to a scale: ``torch.randn(3) * np.sqrt(1 / size)``."""
+    if isinstance(node, cst.BinaryOperation):
+        sides = ((node.left, node.right), (node.right, node.left))
+        return any(_is_scale(model, other) and is_new_or_scaled(model, side) for side, other in sides)
+    return is_new(model, node)
+
+
+def _is_scale(model: "Model", node: cst.BaseExpression) -> bool:
+    name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+    return _is_number(model, node) or (name is not None and name.startswith(("numpy.", "math.")))
+
+
 def has_no_elements(model: "Model", node: cst.BaseExpression | None) -> bool:
     """Whether a tensor is made with no elements, and filled later: ``torch.empty(0)``, ``torch.FloatTensor()``."""
     if not isinstance(node, cst.Call):

@@ -17,6 +17,7 @@ from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
 from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
 from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_plain
+from mllint.semantic.modules.trained_by_hand import is_trained_by_hand
 from mllint.semantic.modules.unsaved_draws import SAVING
 from mllint.semantic.modules.ways_to_tensors import made_for_nothing, unpacked_into
 from mllint.semantic.names.classes import Assignment, Members
@@ -123,10 +124,11 @@ def _lost_tensor(
         is_no_loss = becomes_parameter(members, name, statement) or _is_left_aside(model, members, name, statement)
         return None if is_no_loss else Lost(Loss.COMPUTED, parameter=inner)
     is_leaf = plain_tensors.is_leaf_to_train(model, value)
-    is_asked = plain_tensors.is_asked_for_gradients_later(members, name) and plain_tensors.is_new(model, value)
-    if (is_leaf or is_asked) and not handed_over.is_handed_over(members, name):
+    is_asked = plain_tensors.is_asked_for_gradients_later(members, name)
+    is_new = is_leaf or (is_asked and plain_tensors.is_new_or_scaled(model, value))
+    if is_new and not handed_over.is_handed_over(members, name):
         return Lost(Loss.UNTRAINED)
-    if is_leaf:
+    if is_leaf or (is_asked and is_trained_by_hand(members, name)):
         return None
     by_default = made_for_nothing(model, value) if is_torch else []
     if not all(plain_tensors.is_plain(model.value(made)) for made in by_default or (value,)) or is_test_code(model):

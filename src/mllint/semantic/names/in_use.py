@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from mllint.semantic.files.testing import is_tried_out
+
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
@@ -107,6 +109,18 @@ def _is_named_by_others(model: "Model", definition: _Definition) -> bool:
         return True
     is_class = isinstance(definition, cst.ClassDef)
     return is_class and project.is_written_anywhere(model.path, _LOOKS_FOR_CLASSES)
+
+
+def is_only_tried_out(model: "Model", definition: _Definition) -> bool:
+    """Whether nothing but its own file says the name of a function or class, and that only where it tries itself out:
+    right under ``if __name__ == "__main__":``; in a program of several files.
+    """
+    if model.project is None or definition.decorators or _is_named_by_others(model, definition):
+        return False
+    names = (name for name in model.names_by_word.get(definition.name.value, ()) if name is not definition.name)
+    others = [name for name in names if not model.tree.is_inside(name, definition)]
+    is_tried = bool(others) and all(is_tried_out(model, name) for name in others)
+    return (is_tried or is_never_named(model, definition)) and model.project.is_of_program(model.path)
 
 
 def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:

@@ -30,11 +30,14 @@ _FULL = "full"
 _State = Event | str | frozenset[Thing | None] | None
 """What gradients are: nothing in particular, full, what the event (a step, or one that clears) left, or used by some of
 the optimizers to which they may belong."""
-When = Literal["after the step", "before backward"]
+When = Literal["after the step", "before backward", "without gradients"]
 
 
 def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | None:
-    """When a call clips gradients that nobody will use, and the step or the ``backward()`` that is meant."""
+    """When a call clips gradients that nobody will use, and the step or the ``backward()`` that is meant.
+
+    "without gradients": no round of the loop around it computes any, and those that are left have been used.
+    """
     if word_before(model, clip) == "backward" and word_behind(model, clip) == "step":
         return None
     found: tuple[When, Event] | None = None
@@ -72,10 +75,10 @@ def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] |
     others = [event for event in inside if event.kind is Kind.CLIP and event.thing in same]
     if any(event.node is not clip.node and not exclude_each_other(event, clip) for event in others):
         return None  # one of the two does it
-    if clip.loops and _only_evaluates(inside):
-        return None  # left over from the loop that trains, where it may be right
     ahead = [event for event in inside if event.kind is Kind.BACKWARD]
     if None not in states and all(state.kind is not Kind.ZERO for state in before):
+        if clip.loops and _has_no_gradients(inside):
+            return "without gradients", before[0]
         return "after the step", next((state for state in before if state.frame is clip.frame), before[0])
     if any(_is_cleared_too_early(state) for state in before):
         return None
@@ -90,10 +93,19 @@ def _is_cleared_too_early(zero: Event) -> bool:
     return next(clears_before_step(zero.frame.model, zero.node), None) is not None
 
 
-def _only_evaluates(inside: list[Event]) -> bool:
-    """Whether the rounds of a loop call modules, and neither compute gradients nor use them."""
+def _has_no_gradients(inside: list[Event]) -> bool:
+    """Whether the rounds of a loop call modules, or what is not known, and neither compute gradients nor use them.
+
+    A loop that does nothing but clip belongs to what is around it.
+    """
     kinds = {event.kind for event in inside}
-    return Kind.FORWARD in kinds and kinds.isdisjoint({Kind.BACKWARD, Kind.UNKNOWN, *UPDATES})
+    return bool(kinds & {Kind.FORWARD, Kind.UNKNOWN}) and kinds.isdisjoint(
+        {
+            Kind.BACKWARD,
+            Kind.WRITE_GRADIENT,
+            *UPDATES,
+        }
+    )
 
 
 def _only_measures(clip: Event) -> bool:

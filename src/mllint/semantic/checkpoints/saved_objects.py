@@ -1,0 +1,175 @@
+"""Calls that save an object of Python, alone or in a dict or list, to the file that another call reads."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge import lookup
+from mllint.knowledge.words import STATEFUL
+from mllint.semantic.checkpoints.contents import FromFile
+from mllint.semantic.checkpoints.counterparts import saved_beside
+from mllint.semantic.checkpoints.paths import Path
+from mllint.semantic.checkpoints.routes import Place
+from mllint.semantic.checkpoints.tracing import path_given, read_path
+from mllint.semantic.events.places import as_itself
+from mllint.semantic.events.things import Frame
+from mllint.semantic.expressions.imports import origins
+from mllint.semantic.names.definitions import class_around, function_around
+from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.scopes import only_assigned
+from mllint.semantic.names.uses import mentions
+from mllint.semantic.values import Array, Elements, Instance, Mapping, Module, Object, Options, Value
+from mllint.syntax.shape import argument, dotted_path
+from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+OF_MODULES = frozenset({
+    "eval", "train", "parameters", "named_parameters", "modules", "children", "forward", "state_dict",
+    "load_state_dict", "zero_grad", "sublayers",
+})  # fmt: skip
+"""What is asked of modules alone, or of what holds a state like theirs."""
+_PLAIN = (Counter, OrderedDict, list, str, int, float, set, bytes)
+_OF_VALUES = frozenset({name for kind in _PLAIN for name in dir(kind)})
+_PICKLED_OTHERWISE = ("__reduce__", "__reduce_ex__")
+_WITHOUT_STATE = ("loader", "sampler")
+"""Objects of the framework that are saved whole, or not at all."""
+_STEPS = 4
+"""Through how many names and collections an entry is looked for."""
+
+
+def saves_to_same(model: "Model", load: cst.Call) -> list[Place]:
+    """Where the code saves to the very file that is read.
+
+    Of a path that the caller gives it is the file that the function beside writes: ``save_checkpoint(filename)`` and
+    ``load_checkpoint(path)`` of one class, or of one file.
+    """
+    path = read_path(FromFile(Place(model, load)))
+    if path is None or (path.is_blank and not model.calls_by_word.get("save")):
+        return []
+    saves = [item.place for item in model.surroundings.saved if item.path is not None and item.path.is_same_as(path)]
+    if path.is_blank:  # `self.path` of one class is not that of another
+        owner = class_around(model, load)
+        saves = [place for place in saves if place.model is model and class_around(model, place.node) is owner]
+        saves = saves or [item.place for item in saved_beside(model, Place(model, load))]
+    return saves or list(_saves_to_same_folder(model, load, path))
+
+
+def _saves_to_same_folder(model: "Model", load: cst.Call, path: Path) -> Iterator[Place]:
+    """Where files further away save to a path that is put together with the same name: ``from config import OUT``."""
+    given = path_given(FromFile(Place(model, load)))
+    for part in () if given is None else parts_of_path(model, given):
+        if not isinstance(part, cst.Name):
+            continue
+        homes = (item.scope.model for item in origins(model, part.value, Frame(model).bindings_of(part)))
+        for other in (other for home in homes if home is not model for other in home.importers(part.value)):
+            if other not in model.surroundings.models:
+                saved = (item for item in other.surroundings.saved if item.place.model is other)
+                yield from (item.place for item in saved if item.path is not None and item.path.is_same_as(path))
+
+
+def parts_of_path(model: "Model", given: cst.BaseExpression) -> Iterator[cst.CSTNode]:
+    """The parts of the expression that gives a path, and of what the names in it are bound to in the file."""
+    pending, seen = [given], set[int]()
+    while pending:
+        for part in subtree(pending.pop()):
+            yield part
+            if not isinstance(part, (cst.Name, cst.Attribute)):
+                continue
+            owner = owner_of_attribute(model, part)
+            if owner is not None and isinstance(part, cst.Attribute):
+                bindings = tuple(owner.assignments(part.attr.value))
+            else:
+                bindings = Frame(model).bindings_of(part) if isinstance(part, cst.Name) else model.reaching(part)
+            for binding in bindings:
+                if binding.value is not None and binding.scope.model is model and id(binding) not in seen:
+                    seen.add(id(binding))
+                    pending.append(binding.value)
+
+
+def may_save_object(place: Place) -> bool:
+    """Whether an object may be saved somewhere, in a dict or list also: what is used as no plain value can be."""
+    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
+    return given is not None and _may_hold_object(place.model, given.value, _STEPS)
+
+
+def _may_hold_object(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
+    """Whether an expression may be an object, or a dict or list with one in it."""
+    node, value = as_itself(node), model.value(node)
+    if holds_object(value) or _is_of_numpy(model, node):
+        return True
+    inner: list[tuple[Model, cst.BaseExpression]] = []
+    match value:
+        case Mapping(node=cst.Dict(elements=elements), home=home) if home is not None:
+            inner = [(home, item.value) for item in elements if isinstance(item, cst.DictElement)]
+    match node:
+        case cst.Dict(elements=elements):
+            inner = [(model, item.value) for item in elements if isinstance(item, cst.DictElement)]
+        case cst.List(elements=entries) | cst.Tuple(elements=entries):
+            inner = [(model, item.value) for item in entries]
+        case cst.Name() | cst.Attribute() if (path := dotted_path(node)) is not None:
+            if value is None and _is_used_as_object(model, node, path):
+                return True
+            made = only_assigned(model, node)
+            inner += [(model, item) for item in (*_set_later(model, node, path), *([made] if made else []))]
+    return steps > 0 and any(_may_hold_object(home, item, steps - 1) for home, item in inner)
+
+
+def _is_of_numpy(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether NumPy has made something, which is an object also where it is one number: ``np.mean(losses)``."""
+    name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+    return name is not None and name.startswith("numpy.")
+
+
+def _is_used_as_object(model: "Model", node: cst.BaseExpression, path: str) -> bool:
+    """Whether what has a name, and is not known, is read for what no plain value has: ``self.config.lr``."""
+    # `self.net` is the same in all methods of a class, and a name in its function only.
+    around = class_around if "." in path else function_around
+    reads = (model.tree.parent(use) for use in mentions(model, path) if around(model, use) is around(model, node))
+    found = [read.attr.value for read in reads if isinstance(read, cst.Attribute)]
+    return any(name in OF_MODULES or not is_of_plain_value(name) for name in found)
+
+
+def _set_later(model: "Model", node: cst.BaseExpression, path: str) -> Iterator[cst.BaseExpression]:
+    """What the function around puts under a key of the dict that has a name: ``checkpoint["config"] = config``."""
+    function = function_around(model, node)
+    for use in mentions(model, path):
+        item = model.tree.parent(use)
+        target = model.tree.parent(item) if isinstance(item, cst.Subscript) and item.value is use else None
+        statement = model.tree.parent(target) if isinstance(target, cst.AssignTarget) else None
+        if isinstance(statement, cst.Assign) and function_around(model, use) is function:
+            yield statement.value
+
+
+def saves_object(place: Place) -> bool:
+    """Whether an object surely is what is saved somewhere, or stands in what is."""
+    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
+    return given is not None and holds_object(place.model.value(given.value))
+
+
+def holds_object(value: Value | None) -> bool:
+    """Whether an object is what is saved, or surely stands in a dict or list that is."""
+    match value:
+        case Instance(definition=definition) | Module(definition=definition):
+            return definition is None or not any(map(definition.method, _PICKLED_OTHERWISE))
+        case Object():
+            return value.kind in STATEFUL or value.kind in _WITHOUT_STATE
+        case Array() | Options():
+            return True
+        case Elements(items=items):
+            return any(map(holds_object, items))
+        case Mapping(node=cst.Dict(elements=elements), home=home) if home is not None:
+            return any(isinstance(item, cst.DictElement) and holds_object(home.value(item.value)) for item in elements)
+    return False
+
+
+def is_of_plain_value(name: str) -> bool:
+    """Whether a tensor, or a plain value that may stand in any such file, has an attribute or method of that name."""
+    return (
+        name in _OF_VALUES
+        or lookup.tensor_method("torch", name) is not None
+        or lookup.tensor_attribute("torch", name) is not None
+    )
