@@ -23,9 +23,9 @@ def make(*paths: str, text: str = "") -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def found(*paths: str, force_exclude: bool | None = None) -> list[str]:
+def found(*paths: str, force_exclude: bool | None = None, overrides: Overrides | None = None) -> list[str]:
     """The paths of the files, nothing else having happened."""
-    discovery = discover(paths, Resolver(Overrides(force_exclude=force_exclude)))
+    discovery = discover(paths, Resolver(overrides or Overrides(force_exclude=force_exclude)))
     assert not discovery.unreadable
     assert not discovery.configuration_errors
     return [file.path for file in discovery.files]
@@ -191,11 +191,19 @@ def test_a_file_that_is_met_by_its_name_and_by_links_goes_by_its_name() -> None:
     assert found("a.py", "b") == ["a.py", "b/one.py", "b/x.py"]
 
 
-def test_a_notebook_is_no_file_without_findings() -> None:
-    make("a.ipynb", "b.py")
+def test_notebooks_in_folders_are_found_where_that_is_wanted() -> None:
+    make("a.ipynb", "b.py", "c/d.ipynb", "c/.ipynb_checkpoints/d-checkpoint.ipynb", "c/e.txt", "old/f.ipynb")
     assert found(".") == ["b.py"]
-    [problem] = discover(["a.ipynb"], Resolver()).unreadable
-    assert (problem.path, problem.reason) == ("a.ipynb", "notebooks are not checked yet")
+    assert found("a.ipynb", "c") == ["a.ipynb"]
+    wanted = Overrides(extend_include=("*.ipynb",))
+    assert found(".", overrides=wanted) == ["a.ipynb", "b.py", "c/d.ipynb", "old/f.ipynb"]
+    assert found(".", overrides=Overrides(extend_include=("*.ipynb",), extend_exclude=("old",))) == [
+        "a.ipynb", "b.py", "c/d.ipynb",
+    ]  # fmt: skip
+    Path("pyproject.toml").write_text('[tool.mllint]\nextend-include = ["/c/*.ipynb"]\n', encoding="utf-8")
+    assert found(".") == ["b.py", "c/d.ipynb"]
+    Path("c/mllint.toml").write_text('extend = "../pyproject.toml"\n', encoding="utf-8")
+    assert found("c") == ["c/d.ipynb"]
 
 
 def test_links_that_lead_nowhere_are_said_and_the_rest_goes_on() -> None:

@@ -38,7 +38,7 @@ def test_manifest_is_valid_and_runs_the_command() -> None:
     assert (fix["id"], fix["entry"]) == ("mllint-fix", "mllint check --force-exclude --fix")
     for hook in (report, fix):
         assert hook["require_serial"]
-        assert hook["types_or"] == ["python", "pyi"]
+        assert hook["types_or"] == ["python", "pyi", "jupyter"]
         program = [sys.executable, "-m", *hook["entry"].split(), "--help"]
         assert subprocess.run(program, capture_output=True, check=False).returncode == 0
 

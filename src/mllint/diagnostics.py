@@ -2,7 +2,7 @@
 
 Rows are 1-based. Columns are 1-based and count code points, as ruff's JSON does; a front that needs another
 convention (flake8: 0-based, LSP: UTF-16) converts at its edge. Offsets count code points of the decoded text without
-its byte-order mark.
+its byte-order mark; of a notebook, of its cells put together.
 """
 
 import enum
@@ -42,10 +42,14 @@ class Severity(enum.StrEnum):
 
 
 class Location(msgspec.Struct, frozen=True, order=True):
-    """A place in the source: 1-based row, 1-based column in code points."""
+    """A place in the source: 1-based row, 1-based column in code points.
+
+    In a notebook ``cell`` is the number of the cell, counted from 1 over all cells, and the row is one of that cell.
+    """
 
     row: int
     column: int
+    cell: int | None = None
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -90,9 +94,10 @@ class Diagnostic(msgspec.Struct, frozen=True):
         return self.code in OWN_CODES
 
     @property
-    def sort_key(self) -> tuple[str, int, int, str, str]:
-        """Order of all output: path, row, column, code, message."""
-        return (self.path, self.location.row, self.location.column, self.code, self.message)
+    def sort_key(self) -> tuple[str, int, int, int, str, str]:
+        """Order of all output: path, cell, row, column, code, message."""
+        place = self.location
+        return (self.path, place.cell or 0, place.row, place.column, self.code, self.message)
 
 
 class Status(enum.StrEnum):
@@ -103,7 +108,8 @@ class Status(enum.StrEnum):
     SKIPPED = "skipped"
     """Not parsed: no selected rule can fire on it (the gate), or the file says ``# flake8: noqa``."""
     SYNTAX_ERROR = "syntax-error"
-    """Not decodable or not parsable: one ML001 says so; of a file for a former Python the findings are there, too."""
+    """Not decodable or not parsable: one ML001 says so, or one for each cell of a notebook that is not; of a file for a
+    former Python, and of the other cells, the findings are there, too."""
     UNREADABLE = "unreadable"
     """Not even read from the disk: one ML003 says why."""
     INTERNAL_ERROR = "internal-error"

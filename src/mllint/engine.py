@@ -19,7 +19,7 @@ from mllint.semantic.names.in_use import is_out_of_use
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
 from mllint.syntax.former import FormerPython, readable_tree
-from mllint.syntax.gate import may_hold_suppressions, names_framework
+from mllint.syntax.gate import is_notebook, may_hold_suppressions, names_framework
 from mllint.syntax.leftovers import leftover
 from mllint.syntax.parse import ParseError, parse
 from mllint.syntax.python_places import FullTreeNeededError, PythonPlaces
@@ -70,24 +70,30 @@ def lint(
     ``python_tree`` is the file's ``ast``, where the caller has it already; who hands it over is given
     findings without fixes.
     """
-    may_fire = rules.may_fire(data)
+    words, source, may_fire = data, None, True
     # Without its siblings a file may lack findings that a comment is there for.
     checks_suppressions = rules.checks_suppressions and project is not None
-    if not may_fire and not (checks_suppressions and may_hold_suppressions(data)):
-        return Result(path, Status.SKIPPED)
     try:
-        source = Source.from_bytes(data, path)
+        if is_notebook(data, path):
+            # Its words do not stand in its bytes as they are, and what its cells have given is nobody's business.
+            source = Source.from_bytes(data, path)
+            words = source.program.encode()
+        may_fire = rules.may_fire(words)
+        if not may_fire and not (checks_suppressions and may_hold_suppressions(words)):
+            return Result(path, Status.SKIPPED)
+        source = source or Source.from_bytes(data, path)
     except DecodingError as error:
         is_ours = may_fire and names_framework(data)
-        return _unreadable(path, str(error), Location(error.row, 1)) if is_ours else Result(path, Status.SKIPPED)
+        said = _unreadable(path, str(error), Location(error.row, 1), error.help)
+        return said if is_ours else Result(path, Status.SKIPPED)
     suppressions = Suppressions(source, noqa=noqa)
     if suppressions.file_is_skipped:
         return Result(path, Status.SKIPPED)
     if may_fire:
         result = _lint(source, suppressions, rules, targets or Targets(), project, python_tree)
-        result = result if names_framework(data) else _without_syntax_error(result)
+        result = _with_faults(result, source) if names_framework(words) else _without_syntax_error(result)
     else:
-        result = Result(path, Status.OK if is_python(source.text) else Status.SKIPPED)
+        result = Result(path, Status.OK if is_python(source.program) else Status.SKIPPED)
     if checks_suppressions and result.status is Status.OK:
         return with_unused_suppressions(result, source, suppressions, rules)
     return result
@@ -120,12 +126,12 @@ def _lint(
     except ParseError as error:
         left = leftover(source.text, error.row)
         message, help_text = (str(error), None) if left is None else left
-        return _unreadable(path, message, Location(error.row, error.column), help_text)
+        return _unreadable(path, message, source.placed(Location(error.row, error.column)), help_text)
     try:
         return _analyse(source, model, rules, suppressions, targets)
     except RoundTripError:
         # LibCST loses a backslash between two statements. Python's tree has the places; there are no fixes then.
-        known = None if bare is None else syntax_tree(source.text)
+        known = None if bare is None else syntax_tree(source.program)
         result = None if bare is None else _placed_by_python(source, bare, rules, suppressions, targets, known)
         return result or _failed(path, "the syntax tree does not reproduce this file, so its findings cannot be placed")
     # The last line of defence: whatever goes wrong in one file, the other files of a run go on.
@@ -147,7 +153,7 @@ def _bare_model(source: Source, project: Project | None, python_tree: ast.AST | 
         return model
     kept = None if project is None else project.recall_tree(source)
     try:
-        model = Model(kept or bare_tree(source.text, python_tree), source, project)
+        model = Model(kept or bare_tree(source.program, python_tree), source, project)
     except NotBareError:
         return None
     if project is not None:
@@ -258,7 +264,7 @@ def _of_former_python(
     """What is found in a file that only a former Python can run, or IPython: without fixes, each finding where Python's
     tree says that it is, or what is around it.
     """
-    places = PythonPlaces(source, model.tree, readable_tree(source.text)[0])
+    places = PythonPlaces(source, model.tree, readable_tree(source.program)[0])
     context = Context(source, model.tree, model, (targets.torch, targets.paddle), places)
     found: list[Diagnostic] = []
     for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
@@ -276,7 +282,7 @@ def _of_former_python(
     result = _sorted_out(source, found, suppressions)
     if not former.message:
         return result
-    where = Location(former.row, former.column)
+    where = source.placed(Location(former.row, former.column))
     help_text = _ASYNC_HELP if "async" in former.message else _FORMER_HELP
     own = _own("ML001", "syntax-error", former.message, source.path, where, help_text)
     status = Status.SYNTAX_ERROR if result.status is Status.OK else result.status
@@ -289,7 +295,7 @@ def _sorted_out(source: Source, diagnostics: Iterable[Diagnostic], suppressions:
     reported: list[Diagnostic] = []
     suppressed: list[Diagnostic] = []
     for diagnostic in sorted(set(diagnostics), key=lambda diagnostic: diagnostic.sort_key):
-        silent = suppressions.silences(diagnostic.code, diagnostic.noqa_row, diagnostic.name)
+        silent = suppressions.silences(diagnostic.code, source.unplaced(diagnostic.location).row, diagnostic.name)
         (suppressed if silent else reported).append(diagnostic)
     status = Status.INTERNAL_ERROR if any(item.code == "ML000" for item in reported) else Status.OK
     return Result(source.path, status, tuple(reported), tuple(suppressed))
@@ -306,7 +312,7 @@ def _place(source: Source, tree: Tree, found: list[_Found], failures: list[_Fail
     for item in found:
         for edit in item.fix.edits if item.fix else ():
             wanted += (edit.first, edit.last)
-    spans = spans_of(tree.module, wanted, source.text)
+    spans = spans_of(tree.module, wanted, source.program)
     placed = [_diagnostic(source, item, spans) for item in found]
     placed += [_internal_error(source, failure, spans) for failure in failures]
     return placed
@@ -314,7 +320,7 @@ def _place(source: Source, tree: Tree, found: list[_Found], failures: list[_Fail
 
 def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]]) -> Diagnostic:
     start, end = spans[id(item.finding.node)]
-    location = source.location(start)
+    location = source.placed(source.location(start))
     return Diagnostic(
         code=item.rule.code,
         name=item.rule.name,
@@ -322,7 +328,7 @@ def _diagnostic(source: Source, item: _Found, spans: dict[int, tuple[int, int]])
         help=item.finding.help or item.rule.help,
         path=source.path,
         location=location,
-        end_location=source.location(end),
+        end_location=source.placed(source.location(end)),
         noqa_row=location.row,
         fix=_fix(source, item.fix, spans) if item.fix else None,
         severity=item.rule.severity,
@@ -341,11 +347,12 @@ def _edit(source: Source, edit: NodeEdit, spans: dict[int, tuple[int, int]]) -> 
     end = spans[id(edit.last)][edit.last_side is Side.END]
     # The parser is shown `\n` for a lone `\r`, so this is what edits made of the tree have in them.
     content = edit.content.replace("\n", "\r") if source.has_returns_only else edit.content
-    return Edit(start, end, content, source.location(start), source.location(end))
+    places = (source.placed(source.location(offset)) for offset in (start, end))
+    return Edit(start, end, content, *places)
 
 
 def _internal_error(source: Source, failure: _Failure, spans: dict[int, tuple[int, int]]) -> Diagnostic:
-    location = source.location(spans[id(failure.node)][0])
+    location = source.placed(source.location(spans[id(failure.node)][0]))
     message = f"rule {failure.rule.code} `{failure.rule.name}` failed here: {_one_line(failure.error)}"
     return _own("ML000", "internal-error", message, source.path, location)
 
@@ -363,6 +370,22 @@ def _unreadable(path: str, message: str, location: Location, help_text: str | No
     return Result(path, Status.SYNTAX_ERROR, (diagnostic,))
 
 
+def _with_faults(result: Result, source: Source) -> Result:
+    """The result with what is wrong with the parts of the file that cannot be read."""
+    if not source.faults:
+        return result
+    said = (
+        _own("ML001", "syntax-error", fault.message, source.path, fault.place, fault.help or _CELL_HELP)
+        for fault in source.faults
+    )
+    # What stands there in the program is nothing that the cell says.
+    unread = {fault.place.cell for fault in source.faults}
+    found = (item for item in result.diagnostics if item.location.cell not in unread)
+    diagnostics = sorted((*said, *found), key=lambda diagnostic: diagnostic.sort_key)
+    status = Status.SYNTAX_ERROR if result.status is Status.OK else result.status
+    return msgspec.structs.replace(result, status=status, diagnostics=tuple(diagnostics))
+
+
 def _without_syntax_error(result: Result) -> Result:
     """The result of a file that names no framework: whether it can be read is nobody's question."""
     left = tuple(item for item in result.diagnostics if item.code != "ML001")
@@ -378,6 +401,7 @@ _OWN_HELP = {
     "ML000": "this is a bug in mllint: please report it; the other rules have run",
     "ML001": "mend the syntax or the encoding; nothing else in this file was checked",
 }
+_CELL_HELP = "mend the syntax; nothing else in this cell was checked"
 _FORMER_HELP = "mend the syntax; what else is found in this file has no fix till then"
 _ASYNC_HELP = "write `non_blocking=` for `async=`; what else is found in this file has no fix till then"
 

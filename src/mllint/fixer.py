@@ -15,12 +15,12 @@ from typing import TypeAlias
 import msgspec
 
 from mllint import engine
-from mllint.diagnostics import Diagnostic, Edit, Location, Result, Status
+from mllint.diagnostics import Diagnostic, Edit, Result, Status
 from mllint.engine import Targets
 from mllint.registry import RuleSet
 from mllint.semantic.project import Project
 from mllint.syntax.parse import ParseError, parse
-from mllint.syntax.source import DecodingError, Source
+from mllint.syntax.source import DecodingError, Source, UnwritableError
 
 MAX_ROUNDS = 10
 """How often a file is fixed and linted again; a fix that only another fix makes possible needs a round more."""
@@ -142,7 +142,7 @@ def _without_overlaps(state: _State, findings: Iterable[Diagnostic]) -> list[Dia
     imports: set[Edit] = set()
     wholes: list[tuple[int, str]] = []
     for finding in findings:
-        start, end = (_offset(state.source, place) for place in (finding.location, finding.end_location))
+        start, end = (state.source.offset(place) for place in (finding.location, finding.end_location))
         wholes = [(last, code) for last, code in wholes if last > start]
         edits = [edit for edit in _edits(finding) if edit not in imports]
         is_part = any(end <= last and code != finding.code for last, code in wholes)
@@ -229,6 +229,8 @@ class _Trial:
             character = error.object[error.start]
             self.refused = f"{error.encoding} has no character `{character}`, which a fix would insert"
             return None
+        except UnwritableError:
+            return None
         try:
             source = Source.from_bytes(data, self.before.source.path)
         except DecodingError:
@@ -270,7 +272,15 @@ def _is_analysed(before: _State, after: _State) -> bool:
         except ParseError:
             return False
         return True
+    if status is Status.SYNTAX_ERROR:
+        # Cells of a notebook that could not be read still cannot; no other part may be like that now.
+        return before.result.status is status and _unread(after) <= _unread(before)
     return status is Status.OK or (status is before.result.status is Status.INTERNAL_ERROR)
+
+
+def _unread(state: _State) -> int:
+    """How many parts of the file cannot be read."""
+    return sum(item.code == "ML001" for item in state.result.diagnostics)
 
 
 class _Shift:
@@ -311,20 +321,20 @@ class _Moved:
         """Whether a finding of the new text may be this one."""
         return (
             item.code == self.code
-            and self.start[0] <= _offset(after.source, item.location) <= self.start[1]
-            and self.end[0] <= _offset(after.source, item.end_location) <= self.end[1]
+            and self.start[0] <= after.source.offset(item.location) <= self.start[1]
+            and self.end[0] <= after.source.offset(item.end_location) <= self.end[1]
         )
 
 
 def _moved(before: _State, item: Diagnostic, shift: _Shift) -> _Moved:
-    start = shift.interval(_offset(before.source, item.location))
-    end = shift.interval(_offset(before.source, item.end_location))
+    start = shift.interval(before.source.offset(item.location))
+    end = shift.interval(before.source.offset(item.end_location))
     return _Moved(item.code, start, end)
 
 
 def _rows_of_fixes(before: _State, after: _State, fixed: list[Diagnostic], shift: _Shift) -> list[tuple[int, int]]:
     """First and last rows, in the new text, of the edits and of the beginnings of the findings."""
-    spans = [(_offset(before.source, item.location),) * 2 for item in fixed]
+    spans = [(before.source.offset(item.location),) * 2 for item in fixed]
     spans += [(edit.start, edit.end) for item in fixed for edit in _edits(item)]
     return [
         (
@@ -333,7 +343,3 @@ def _rows_of_fixes(before: _State, after: _State, fixed: list[Diagnostic], shift
         )
         for start, end in spans
     ]
-
-
-def _offset(source: Source, location: Location) -> int:
-    return source.line_starts[location.row - 1] + location.column - 1

@@ -27,7 +27,7 @@ from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mllint import __version__
-from mllint.syntax.gate import may_concern_rules
+from mllint.syntax.gate import is_notebook, may_concern_rules
 
 if TYPE_CHECKING:
     from mllint.flake8_session import Session
@@ -111,7 +111,9 @@ class Plugin:
 
     def _findings(self) -> list[tuple[int, int, str]]:
         text = "".join(self._lines)
-        if not may_concern_rules(text.encode("utf-8", "surrogatepass")):
+        data = text.encode("utf-8", "surrogatepass")
+        # flake8 takes the JSON of a notebook for Python; what it says of rows would be about that.
+        if not may_concern_rules(data) or is_notebook(data, self._filename):
             return []
         from mllint.configuration.settings import ConfigurationError
         from mllint.selectors import UnknownSelectorError

@@ -38,14 +38,15 @@ def with_unused_suppressions(result: Result, source: Source, suppressions: Suppr
     found = [
         diagnostic
         for directive in (*suppressions.own, *suppressions.noqa)
-        if (unused := _unused(directive, (*result.diagnostics, *result.suppressed), rules))
+        if (unused := _unused(directive, (*result.diagnostics, *result.suppressed), source, rules))
         for diagnostic in [_diagnostic(directive, unused, source)]
     ]
     if not found:
         return result
     reported, suppressed = list(result.diagnostics), list(result.suppressed)
     for item in found:
-        (suppressed if suppressions.silences(item.code, item.noqa_row, item.name) else reported).append(item)
+        row = source.unplaced(item.location).row
+        (suppressed if suppressions.silences(item.code, row, item.name) else reported).append(item)
     return msgspec.structs.replace(
         result,
         diagnostics=tuple(sorted(reported, key=lambda item: item.sort_key)),
@@ -53,8 +54,8 @@ def with_unused_suppressions(result: Result, source: Source, suppressions: Suppr
     )
 
 
-def _unused(directive: Directive, found: Sequence[Diagnostic], rules: RuleSet) -> list[Selector]:
-    here = [item for item in found if directive.reaches(item.location.row)]
+def _unused(directive: Directive, found: Sequence[Diagnostic], source: Source, rules: RuleSet) -> list[Selector]:
+    here = [item for item in found if directive.reaches(source.unplaced(item.location).row)]
     return [
         selector
         for selector in directive.selectors
@@ -82,7 +83,7 @@ def _diagnostic(directive: Directive, unused: Sequence[Selector], source: Source
     if len(shown) > _LONGEST_LIST:
         shown = f"{len(unused)} rules"
     every = len(unused) == len(directive.selectors)
-    location = source.location(directive.start)
+    location = source.placed(source.location(directive.start))
     return Diagnostic(
         code=_CODE,
         name=_NAME,
@@ -90,7 +91,7 @@ def _diagnostic(directive: Directive, unused: Sequence[Selector], source: Source
         help="remove the suppression" if every else f"remove {shown} from the suppression",
         path=source.path,
         location=location,
-        end_location=source.location(directive.end),
+        end_location=source.placed(source.location(directive.end)),
         noqa_row=location.row,
         fix=_fix(directive, unused, source),
     )
@@ -121,5 +122,6 @@ def _fix(directive: Directive, unused: Sequence[Selector], source: Source) -> Fi
 
 
 def _edited(source: Source, start: int, end: int, content: str) -> Fix:
-    edit = Edit(start, end, content, source.location(start), source.location(end))
+    places = (source.placed(source.location(offset)) for offset in (start, end))
+    edit = Edit(start, end, content, *places)
     return Fix("remove what silences nothing", Applicability.SAFE, (edit,))

@@ -13,7 +13,7 @@ import msgspec
 from mllint.diagnostics import Diagnostic
 from mllint.running.runner import Change, Mode, Outcome, Runner, Task
 from mllint.syntax.layout import Rows
-from mllint.syntax.source import DecodingError, Source
+from mllint.syntax.source import DecodingError, Source, UnwritableError
 from mllint.syntax.suppressions import Suppressions
 
 
@@ -58,6 +58,8 @@ class Annotator:
             data = source.encode(with_comments(source, wanted, self._annotation))
         except (DecodingError, UnicodeEncodeError) as error:
             return msgspec.structs.replace(outcome, problem=f"no comment was written: {error}")
+        except UnwritableError:
+            return msgspec.structs.replace(outcome, problem="no comment was written: it would reach another cell")
         result = self._runner.outcome(msgspec.structs.replace(task, data=data)).result
         left = tuple(item for item in result.diagnostics if item.code not in hidden)
         codes_left = Counter(item.code for item in left)
@@ -90,7 +92,7 @@ def with_comments(source: Source, diagnostics: Iterable[Diagnostic], annotation:
     """The text with the comments that silence these findings, as far as a comment can."""
     codes: dict[Rows, set[str]] = {}
     for item in diagnostics:
-        row = item.noqa_row
+        row = source.unplaced(item.location).row
         codes.setdefault(source.layout.chunks.get(row, Rows(row, row)), set()).add(item.code)
     writer = _Writer(source, annotation)
     insertions = [found for rows, wanted in codes.items() if (found := writer.insertion(rows, sorted(wanted)))]

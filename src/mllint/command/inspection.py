@@ -52,6 +52,8 @@ def _lines(path: str, configuration: Configuration, asked: Mapping[str, str]) ->
     yield f"# {printable(path)}: {printable(configuration.source or 'defaults and options')}"
     yield f"# patterns are relative to {printable(configuration.root)}"
     yield _pair("exclude", (*files.exclude, *files.extend_exclude))
+    if files.extend_include:
+        yield _pair("extend-include", files.extend_include)
     yield _pair("force-exclude", files.force_exclude)
     yield _pair("respect-gitignore", files.respect_gitignore)
     yield ""

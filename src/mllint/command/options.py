@@ -148,6 +148,13 @@ _FILES = (
         help="More of them beside those.",
     ),
     click.option(
+        "--extend-include",
+        multiple=True,
+        callback=option_values.patterns,
+        metavar="PATTERNS",
+        help="Files in folders to check beside .py and .pyi, such as '*.ipynb'.",
+    ),
+    click.option(
         "--force-exclude/--no-force-exclude",
         default=None,
         help="Exclude paths even if they are named explicitly.",
@@ -244,6 +251,7 @@ def resolver_of(options: dict[str, Any]) -> Resolver:
         paddle_version=versions.get("paddle"),
         exclude=options["exclude"],
         extend_exclude=options["extend_exclude"] or (),
+        extend_include=options["extend_include"] or (),
         force_exclude=options["force_exclude"],
         respect_gitignore=options["respect_gitignore"],
         tables=tuple(parse_inline(setting) for setting in settings),

@@ -89,7 +89,12 @@ def _matters(path: str, *, is_new: bool) -> bool:
     if not _UNWATCHED.isdisjoint(folder.split(os.sep)):
         return False
     # A folder that came or went had files in it; of one that went, only the name is left to judge by.
-    return name.endswith((".py", ".pyi")) or name in _FILES or says_versions(name) or (is_new and "." not in name)
+    return (
+        name.endswith((".py", ".pyi", ".ipynb"))
+        or name in _FILES
+        or says_versions(name)
+        or (is_new and "." not in name)
+    )
 
 
 def _folders(paths: Iterable[str]) -> list[str]:

@@ -157,6 +157,7 @@ def _values(merged: Mapping[str, Any], root: str) -> tuple[Settings, FileSetting
     files = FileSettings(
         exclude=DEFAULT_EXCLUDE if values.exclude is None else values.exclude,
         extend_exclude=values.extend_exclude,
+        extend_include=values.extend_include,
         force_exclude=values.force_exclude,
         respect_gitignore=values.respect_gitignore,
     )
@@ -208,7 +209,7 @@ def _rebased(table: Mapping[str, Any], root: str, common: str) -> dict[str, Any]
     """The table with its patterns relative to a folder above the one that they were relative to."""
     moved = _Move(root, common)
     rebased = {**table, "lint": dict(table.get("lint", {}))}
-    for key in ("exclude", "extend-exclude"):
+    for key in ("exclude", "extend-exclude", "extend-include"):
         if rebased.get(key) is not None:
             rebased[key] = [moved(pattern) for pattern in rebased[key]]
     for key in ("per-file-ignores", "extend-per-file-ignores"):
@@ -225,6 +226,7 @@ def _rebased_overrides(overrides: Overrides, root: str, common: str) -> Override
         overrides,
         exclude=None if exclude is None else tuple(map(moved, exclude)),
         extend_exclude=tuple(map(moved, overrides.extend_exclude)),
+        extend_include=tuple(map(moved, overrides.extend_include)),
         per_file_ignores=None if ignores is None else tuple((moved(pattern), codes) for pattern, codes in ignores),
         extend_per_file_ignores=tuple((moved(pattern), codes) for pattern, codes in overrides.extend_per_file_ignores),
     )
@@ -279,6 +281,7 @@ def _under(values: tuple[Settings, FileSettings], source: str | None, overrides:
     files = FileSettings(
         exclude=_first(overrides.exclude, files.exclude),
         extend_exclude=(*files.extend_exclude, *overrides.extend_exclude),
+        extend_include=(*files.extend_include, *overrides.extend_include),
         force_exclude=files.force_exclude if overrides.force_exclude is None else overrides.force_exclude,
         respect_gitignore=files.respect_gitignore
         if overrides.respect_gitignore is None

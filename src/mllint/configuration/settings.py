@@ -98,6 +98,7 @@ class FileSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     exclude: tuple[str, ...] = DEFAULT_EXCLUDE
     extend_exclude: tuple[str, ...] = ()
+    extend_include: tuple[str, ...] = ()
     force_exclude: bool = False
     respect_gitignore: bool = True
 
@@ -133,6 +134,7 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     paddle_version: str | None = None
     exclude: tuple[str, ...] | None = None
     extend_exclude: tuple[str, ...] = ()
+    extend_include: tuple[str, ...] = ()
     force_exclude: bool | None = None
     respect_gitignore: bool | None = None
     tables: tuple[Mapping[str, Any], ...] = ()
@@ -140,7 +142,13 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_patterns(self) -> bool:
         """Whether any of it is patterns of paths: they are relative to the working folder."""
-        return bool(self.exclude or self.extend_exclude or self.per_file_ignores or self.extend_per_file_ignores)
+        return bool(
+            self.exclude
+            or self.extend_exclude
+            or self.extend_include
+            or self.per_file_ignores
+            or self.extend_per_file_ignores
+        )
 
 
 def parse_version(text: str) -> tuple[int, int]:

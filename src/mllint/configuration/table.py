@@ -73,6 +73,9 @@ class Table(LintTable, frozen=True, kw_only=True, rename="kebab", forbid_unknown
         _Strings | None, _key("files and folders not looked into (default: build folders, environments, caches)")
     ] = None
     extend_exclude: Annotated[_Strings, _key("more of them beside those")] = ()
+    extend_include: Annotated[
+        _Strings, _key('files in folders that are checked beside `.py` and `.pyi`, such as `["*.ipynb"]`')
+    ] = ()
     force_exclude: Annotated[bool, _key("leave excluded files out even if they are named on the command line")] = False
     respect_gitignore: Annotated[bool, _key("leave out what `.gitignore` names (default `true`)")] = True
 
@@ -220,7 +223,11 @@ def _selectors(values: Table) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _patterns(values: Table) -> dict[str, tuple[str, ...]]:
     """The patterns of a table by their keys."""
-    found = {"exclude": values.exclude or (), "extend-exclude": values.extend_exclude}
+    found = {
+        "exclude": values.exclude or (),
+        "extend-exclude": values.extend_exclude,
+        "extend-include": values.extend_include,
+    }
     for key in ("per-file-ignores", "extend-per-file-ignores"):
         field = key.replace("-", "_")
         ignores = {**getattr(values, field), **getattr(values.lint, field)}

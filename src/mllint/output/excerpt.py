@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from mllint.diagnostics import Diagnostic, Location
-from mllint.output.found import Rows
+from mllint.output.found import Parts
 from mllint.output.style import Style, printable, width
 
 _CONTEXT = 2
@@ -29,13 +29,15 @@ class Excerpts:
     """The rows of one file, for all the findings in it."""
 
     def __init__(self, data: bytes, path: str, style: Style) -> None:
-        self._rows = Rows(data, path).rows
+        self._parts = Parts(data, path)
+        self._rows: list[str] = []
         self._style = style
 
     def excerpt(self, diagnostic: Diagnostic) -> Excerpt:
         """The rows of a finding with its span marked; empty where it is about no row of the
         file.
         """
+        self._rows = self._parts.rows(diagnostic.location.cell)
         start, end = diagnostic.location, diagnostic.end_location
         if start.row > len(self._rows) or self._rows == [""]:
             return Excerpt(1, ())

@@ -58,6 +58,9 @@ can run (`print loss`, `x.cuda(async=True)`) the rest was checked; of any other 
 other files went on. Lines of IPython (`!pip install torch`, `%matplotlib inline`), as in a notebook that
 was saved as a program, count as if they were not there; there are no fixes in such a file.
 
+Of a notebook each cell that cannot be read is reported, and the others are checked and mended all the same. What is no
+notebook of format 4 (broken JSON, a former format) is reported as a whole.
+
 It is reported only for files that name a framework: others are never parsed.
 """,
     ),

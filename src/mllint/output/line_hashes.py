@@ -4,47 +4,33 @@ Code scanning hashes, for each line, the hundred characters that begin with it, 
 hashes. A report that carries the same values as GitHub's own upload action would add can be uploaded in any way.
 """
 
-import struct
+import sys
 from collections import Counter
-from itertools import chain, repeat
+from functools import lru_cache, reduce
 
 _WINDOW = 100
 _BASE = 37
 _MASK = (1 << 64) - 1
-_END_OF_FILE = 65535
-_NEWLINE = ord("\n")
+_BEHIND = "\uffff" + "\0" * _WINDOW
+"""What is read behind the end of the file."""
+_ENCODING = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 
 
 def line_hashes(data: bytes) -> list[str]:
     """One value (``HASH:NUMBER``) for each line of a file; the end of the file begins a line of its own."""
-    characters, starts = _without_blanks(data.decode("utf-8", "replace"))
-    prefix = [0]
-    for character in chain(characters, repeat(0, _WINDOW)):
-        prefix.append((prefix[-1] * _BASE + character) & _MASK)
-    highest = pow(_BASE, _WINDOW, 1 << 64)
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").replace(" ", "").replace("\t", "")
+    units = memoryview((text + _BEHIND).encode(_ENCODING, "surrogatepass")).cast("H")
     seen: Counter[int] = Counter()
     named: list[str] = []
-    for start in starts:
-        value = (prefix[start + _WINDOW] - prefix[start] * highest) & _MASK
+    start = 0
+    for line in text.split("\n"):
+        value = _hash(units[start : start + _WINDOW].tobytes())
         seen[value] += 1
         named.append(f"{value:x}:{seen[value]}")
+        start += len(line.encode(_ENCODING, "surrogatepass")) // 2 + 1
     return named
 
 
-def _without_blanks(text: str) -> tuple[list[int], list[int]]:
-    """The UTF-16 units of a text with no blanks and one kind of line end, and where each line begins among them."""
-    # A blank between the two halves of a line end keeps them apart.
-    encoded = text.encode("utf-16-le", "surrogatepass")
-    units: list[int] = []
-    starts = [0]
-    after_return = False
-    for (unit,) in struct.iter_unpack("<H", encoded):
-        if unit in (0x20, 0x09) or (after_return and unit == _NEWLINE):
-            after_return = False
-            continue
-        after_return = unit == 0x0D
-        units.append(_NEWLINE if after_return else unit)
-        if units[-1] == _NEWLINE:
-            starts.append(len(units))
-    units.append(_END_OF_FILE)
-    return units, starts
+@lru_cache(maxsize=100_000)
+def _hash(window: bytes) -> int:
+    return reduce(lambda value, unit: (value * _BASE + unit) & _MASK, memoryview(window).cast("H"), 0)

@@ -38,7 +38,7 @@ def render_line(value: object) -> str:
 def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
     path = diagnostic.path
     return {
-        "cell": None,
+        "cell": diagnostic.location.cell,
         "code": diagnostic.code,
         "name": diagnostic.name,
         "message": diagnostic.message,
@@ -63,7 +63,10 @@ def _fix(fix: Fix) -> dict[str, object]:
 
 
 def _edit(edit: Edit) -> dict[str, object]:
+    # An edit of a notebook may be in another cell than the finding: an import goes to where the others are.
+    cell = {} if edit.location.cell is None else {"cell": edit.location.cell}
     return {
+        **cell,
         "content": edit.content,
         "location": _location(edit.location),
         "end_location": _location(edit.end_location),

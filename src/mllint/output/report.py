@@ -4,7 +4,7 @@ import enum
 import importlib
 from collections.abc import Iterable, Iterator
 
-from mllint.output.found import View, findings
+from mllint.output.found import View, findings, in_file
 from mllint.running.runner import Outcome
 
 
@@ -27,6 +27,11 @@ class Format(enum.StrEnum):
     def is_for_programs(self) -> bool:
         """Whether a program reads it, so that a person need not be told anything more."""
         return self not in (Format.FULL, Format.CONCISE, Format.GROUPED, Format.PYLINT, Format.GITHUB)
+
+    @property
+    def is_about_cells(self) -> bool:
+        """Whether it has a word for a cell of a notebook; the others are about the rows of files as they are."""
+        return self in (Format.FULL, Format.CONCISE, Format.GROUPED, Format.JSON, Format.JSON_LINES)
 
     @property
     def has_statistics(self) -> bool:
@@ -57,6 +62,8 @@ line.
 def report(outcomes: Iterable[Outcome], form: Format, view: View) -> Iterator[str]:
     """The findings, as pieces of text each of which ends a line."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.result.path)
+    if not form.is_about_cells:
+        outcomes = list(map(in_file, outcomes))
     module, _, function = _RENDERERS[form].partition(":")
     yield from getattr(importlib.import_module(f"mllint.output.{module}"), function)(outcomes, view)
 

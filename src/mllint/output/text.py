@@ -26,7 +26,7 @@ def as_grouped(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
         diagnostics = outcome.result.diagnostics
         if not diagnostics:
             continue
-        places = [(str(item.location.row), str(item.location.column)) for item in diagnostics]
+        places = [(_row(item), str(item.location.column)) for item in diagnostics]
         rows = max(len(row) for row, _ in places)
         columns = max(len(column) for _, column in places)
         lines = [f"{view.style.bold(printable(outcome.result.path))}:"]
@@ -36,9 +36,12 @@ def as_grouped(outcomes: Sequence[Outcome], view: View) -> Iterator[str]:
 
 
 def concise(diagnostics: Iterable[Diagnostic], style: Style, *, unsafe: bool) -> Iterator[str]:
-    """``path:row:column: CODE [*] message``, a line each; ``[*]``: ``--fix`` would mend it."""
+    """``path:row:column: CODE [*] message``, a line each; ``[*]``: ``--fix`` would mend it.
+
+    In a notebook the cell stands before the row: ``path:cell 3:row:column``.
+    """
     for diagnostic in diagnostics:
-        place = f"{diagnostic.location.row}:{diagnostic.location.column}"
+        place = f"{_row(diagnostic)}:{diagnostic.location.column}"
         yield f"{style.bold(printable(diagnostic.path))}:{place}: {_what(diagnostic, style, unsafe)}"
 
 
@@ -47,7 +50,7 @@ def full(result: Result, source: bytes, style: Style, *, unsafe: bool) -> Iterat
     excerpts = Excerpts(source, result.path, style)
     for diagnostic in result.diagnostics:
         excerpt = excerpts.excerpt(diagnostic)
-        row, column = diagnostic.location.row, diagnostic.location.column
+        row, column = _row(diagnostic), diagnostic.location.column
         arrow = " " * excerpt.gutter + style.frame("-->")
         yield "\n".join(
             (
@@ -58,6 +61,12 @@ def full(result: Result, source: bytes, style: Style, *, unsafe: bool) -> Iterat
                 "",
             )
         )
+
+
+def _row(diagnostic: Diagnostic) -> str:
+    """The row of a finding; in a notebook, with the cell that it is a row of."""
+    place = diagnostic.location
+    return str(place.row) if place.cell is None else f"cell {place.cell}:{place.row}"
 
 
 def _what(diagnostic: Diagnostic, style: Style, unsafe: bool) -> str:

@@ -99,7 +99,7 @@ def _looked_at(tasks: Sequence[Task], memory: Memory | None) -> tuple[dict[int, 
         except OSError as error:
             known[index] = Outcome(unreadable(Unreadable(task.path, reason_of(error))))
             continue
-        if not may_concern_rules(data):
+        if not may_concern_rules(data, task.path):
             known[index] = Outcome(Result(task.path, Status.SKIPPED))
             continue
         root = str(roots.of(task.path))

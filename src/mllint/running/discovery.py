@@ -1,15 +1,16 @@
 """From paths to Python files: folders walked, excluded and ignored entries left out.
 
 A path that is named explicitly is taken as it is, whatever its suffix and whatever is excluded
-(unless ``force_exclude``). Within a folder, ``.py`` and ``.pyi`` files are found; links to files
-are followed, links to folders are not, so that a circle of links ends. A file that is met twice, by
-its name and by a link, goes by its name.
+(unless ``force_exclude``). Within a folder, ``.py`` and ``.pyi`` files are found, and what
+``extend_include`` names (``*.ipynb``); links to files are followed, links to folders are not, so
+that a circle of links ends. A file that is met twice, by its name and by a link, goes by its name.
 """
 
 import errno
 import os
 import stat
 from collections.abc import Iterable
+from functools import cache
 
 import msgspec
 
@@ -18,7 +19,6 @@ from mllint.configuration.patterns import Patterns
 from mllint.configuration.settings import Configuration, ConfigurationError
 
 _SUFFIXES = (".py", ".pyi")
-_NOTEBOOK = ".ipynb"
 _EDITOR_LOCK = ".#"
 """How Emacs names the dangling link that it keeps beside a file while that is edited."""
 
@@ -121,9 +121,6 @@ class _Search:
             return
         if is_folder:
             self._walk(shown)
-        elif path.endswith(_NOTEBOOK):
-            # Its JSON would pass for an expression of Python in which nothing is found.
-            self.unreadable.append(Unreadable(shown, "notebooks are not checked yet"))
         else:
             self._take(shown, os.path.abspath(path), configuration)
 
@@ -169,9 +166,14 @@ class _Search:
             excluded = exclusions.get(id(configuration))
             if excluded is None:
                 excluded = exclusions[id(configuration)] = _Exclusions(configuration, start)
+            included = _Inclusions(configuration) if configuration.files.extend_include else None
             for entry in entries:
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if not is_folder and not entry.name.endswith(_SUFFIXES):
+                if (
+                    not is_folder
+                    and not entry.name.endswith(_SUFFIXES)
+                    and (included is None or not included.include(os.path.join(absolute, entry.name)))
+                ):
                     continue
                 path = entry.name if folder == "." else os.path.join(folder, entry.name)
                 below = os.path.join(absolute, entry.name)
@@ -225,6 +227,23 @@ class _Exclusions:
         if relative in (".", ".."):
             return False
         return bool(self._patterns.verdict(relative + "/" * is_folder))
+
+
+class _Inclusions:
+    """Which files of folders one configuration wants beside those of Python."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._root = os.path.abspath(configuration.root)
+        self._patterns = _inclusions(configuration.files.extend_include)
+
+    def include(self, absolute: str) -> bool:
+        """Whether a file is wanted."""
+        return bool(self._patterns.verdict(_relative(absolute, self._root)))
+
+
+@cache
+def _inclusions(patterns: tuple[str, ...]) -> Patterns:
+    return Patterns(patterns)
 
 
 class _IgnoreFiles:

@@ -143,7 +143,7 @@ class Runner:
                 data = Path(task.path).read_bytes()
             except OSError as error:
                 return Outcome(unreadable(Unreadable(task.path, reason_of(error))))
-        if not may_concern_rules(data):
+        if not may_concern_rules(data, task.path):
             return Outcome(Result(task.path, Status.SKIPPED))
         project, settings = self._surroundings(task)
         result = lint(data, task.path, settings, project, noqa=task.noqa, python_tree=python_tree)

@@ -12,11 +12,20 @@ SIGNS = ("def forward(", "zero_grad", "clear_grad", "state_dict()", "eval()")
 """What a file of a project has that need not name its framework: a module whose base class stands in another file, a
 training of a network that is made in another, what keeps the best state of one, and what evaluates one."""
 _WORDS = (*_FRAMEWORKS, *(sign.encode() for sign in SIGNS))
-_SUPPRESSION = re.compile(rb"mllint:|(?i:#\s*noqa)[^\r\n]*\bML[0-9]")
+_SUPPRESSION = re.compile(rb"(?i:#\s*noqa)[^\r\n]*\bML[0-9]")
+_NOTEBOOK = ".ipynb"
+_OBJECT = re.compile(rb"\A(?:\xef\xbb\xbf)?[ \t\r\n]*+\{")
 
 
-def may_concern_rules(data: bytes) -> bool:
-    """Whether a file with these bytes has to be shown to the rules. Never wrongly false."""
+def may_concern_rules(data: bytes, path: str = "") -> bool:
+    """Whether a file with these bytes has to be shown to the rules. Never wrongly false.
+
+    Of a notebook, which is known by its ``path``, only the cells count: what they gave may be large.
+    """
+    if is_notebook(data, path):
+        from mllint.syntax.notebook import text_of_cells
+
+        data = text_of_cells(data)
     if any(word in data for word in _WORDS):
         return True
     # What is wrong with numpy alone is, so far, how NaN is compared.
@@ -32,4 +41,15 @@ def names_framework(data: bytes) -> bool:
 
 def may_hold_suppressions(data: bytes) -> bool:
     """Whether a file with these bytes may silence rules of mllint in a comment. Never wrongly false."""
-    return (b"mllint:" in data or b"ML" in data) and _SUPPRESSION.search(data) is not None
+    if b"mllint:" in data:
+        return True
+    # In what is encoded in letters (the images of a notebook), `ML` stands everywhere.
+    return b"ML" in data and b"noqa" in data.lower() and _SUPPRESSION.search(data) is not None
+
+
+def is_notebook(data: bytes, path: str) -> bool:
+    """Whether bytes are those of a notebook: by the name, and because a notebook is an object of JSON.
+
+    Under such a name an editor also shows the cells of one, put together as a program.
+    """
+    return path.endswith(_NOTEBOOK) and _OBJECT.match(data) is not None

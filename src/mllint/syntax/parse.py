@@ -73,11 +73,11 @@ def parse(source: Source) -> cst.Module:
     Raises:
         ParseError: a syntax error, or nesting beyond the bounds of this module.
     """
-    if source.text.count("elif") > MAX_BRANCHES or _SUSPICIOUS.search(source.text) is not None:
+    if source.program.count("elif") > MAX_BRANCHES or _SUSPICIOUS.search(source.program) is not None:
         _bound_nesting(source)
     try:
         with _unchecked_nodes():
-            return _parsed(parsable(source.text))
+            return _parsed(parsable(source.program))
     except cst.ParserSyntaxError as error:
         raise _as_python_says(source, error) from None
 
@@ -173,9 +173,9 @@ def _accept(node: cst.CSTNode) -> None:
 def _as_python_says(source: Source, error: cst.ParserSyntaxError) -> ParseError:
     """The same error in the words of Python's own parser, which knows the usual mistakes by name."""
     try:
-        said = readable_tree(source.text)[1]
+        said = readable_tree(source.program)[1]
     except SyntaxError as python_error:
-        said = said_of(python_error, source.text)
+        said = said_of(python_error, source.program)
     except (ValueError, RecursionError, MemoryError):
         # Python gives up on this text for a reason of its own; LibCST's words are all there is.
         said = None
@@ -190,7 +190,7 @@ def _bound_nesting(source: Source) -> None:
     levels = [0]  # the length of the chain that is open at each bracket level
     total = 0
     branches: dict[str, int] = {}
-    for token in _TOKEN.finditer(source.text):
+    for token in _TOKEN.finditer(source.program):
         kind = token.lastgroup
         if kind == "open":
             levels.append(0)
@@ -214,7 +214,7 @@ def _bound_nesting(source: Source) -> None:
             length = len(token.group()) if not token.group().isalpha() else 1
             levels[-1] += length
             total += length
-        elif kind == "skip" and _is_formatted(source.text, token.start()):
+        elif kind == "skip" and _is_formatted(source.program, token.start()):
             _bound_fields(source, token)
         if total > MAX_CHAIN:
             raise _too_deep(source, token.start(), f"an expression of more than {MAX_CHAIN} operations")
@@ -230,7 +230,7 @@ def _is_formatted(text: str, quote: int) -> bool:
 def _bound_fields(source: Source, string: re.Match[str]) -> None:
     """Raise where an expression in the braces of an f-string goes beyond the bounds."""
     depth = chain = 0
-    for token in _FIELD_TOKEN.finditer(source.text, string.start(), string.end()):
+    for token in _FIELD_TOKEN.finditer(source.program, string.start(), string.end()):
         text = token.group()
         if depth == 0 and text != "{":
             continue  # outside of the braces, where `{{` is a brace too

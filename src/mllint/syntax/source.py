@@ -8,8 +8,10 @@ import tokenize
 import warnings
 from bisect import bisect_right
 from functools import cached_property
+from typing import NamedTuple
 
 from mllint.diagnostics import Location
+from mllint.syntax.gate import is_notebook
 from mllint.syntax.layout import Layout, layout_of
 
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -19,11 +21,27 @@ _REWRITTEN = re.compile(rb"\A(?:[^\r\n]*\r?\n)?[ \t\f]*#[^\r\n]*?coding[:=][ \t]
 
 
 class DecodingError(Exception):
-    """The bytes are not text in the encoding that the file declares (or in UTF-8); ``row`` is 1-based."""
+    """The bytes are not text in the encoding that the file declares (or in UTF-8), or no notebook; ``row`` is 1-based.
 
-    def __init__(self, message: str, row: int) -> None:
+    ``help`` is what to do about it, where that is known.
+    """
+
+    def __init__(self, message: str, row: int, help_text: str | None = None) -> None:
         super().__init__(message)
         self.row = row
+        self.help = help_text
+
+
+class UnwritableError(Exception):
+    """The text cannot be put where the text of the file was."""
+
+
+class Fault(NamedTuple):
+    """A part of a file that cannot be read, while the rest can: where, what is wrong, and what to do about it."""
+
+    place: Location
+    message: str
+    help: str | None = None
 
 
 def bytes_of(text: str) -> bytes:
@@ -43,22 +61,58 @@ def _encoding_of(data: bytes) -> str:
     return "utf-8" if _REWRITTEN.match(data) else tokenize.detect_encoding(io.BytesIO(data).readline)[0]
 
 
+def decoded_text(body: bytes, encoding: str) -> str:
+    """The text of bytes in an encoding.
+
+    Raises:
+        DecodingError: they are none.
+    """
+    try:
+        return body.decode(encoding)
+    except UnicodeDecodeError as error:
+        row = body.count(b"\n", 0, error.start) + 1
+        byte = body[error.start]
+        raise DecodingError(f"byte 0x{byte:02x} is not valid {encoding}", row) from None
+    except (LookupError, ValueError):
+        # What the cookie names decodes bytes to bytes (`rot13`), or is no encoding of files (`undefined`).
+        raise DecodingError(f"{encoding} is not an encoding of text", 1) from None
+
+
 class Source:
     """The decoded text of one file and how to get back to its bytes.
 
-    ``text`` has no byte-order mark and keeps its line ends as they are.
+    ``text`` has no byte-order mark and keeps its line ends as they are. ``program`` is what parsers are shown: the
+    text, but for what a notebook has in it that is no Python; as long, with everything at its place. ``faults`` are the
+    parts that could not be read and are not in the program.
+
+    Rows and places count from the beginning of the text. Where a file is shown in parts (the cells of a notebook),
+    ``placed`` and ``unplaced`` lead to the places that a reader counts, and back.
     """
 
-    __slots__ = ("__dict__", "byte_order_mark", "encoding", "path", "text")
+    __slots__ = ("__dict__", "byte_order_mark", "encoding", "faults", "path", "program", "text")
 
     def __init__(self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b"") -> None:
-        self.text = text
+        self.text = self.program = text
         self.path = path
         self.encoding = encoding
         self.byte_order_mark = byte_order_mark
+        self.faults: tuple[Fault, ...] = ()
 
     @classmethod
     def from_bytes(cls, data: bytes, path: str) -> "Source":
+        """The source of a file: of a notebook, its cells put together.
+
+        Raises:
+            DecodingError: see ``decoded``; or a notebook that cannot be read.
+        """
+        if is_notebook(data, path):
+            from mllint.syntax.cells import NotebookSource  # which is a source
+
+            return NotebookSource(data, path)
+        return cls.decoded(data, path)
+
+    @classmethod
+    def decoded(cls, data: bytes, path: str) -> "Source":
         """Decode by byte-order mark, coding cookie (PEP 263) or UTF-8.
 
         Raises:
@@ -71,16 +125,7 @@ class Source:
             raise DecodingError(str(error).partition(" for ")[0], 1) from None
         if mark:
             encoding = "utf-8"
-        body = data[len(mark) :]
-        try:
-            text = body.decode(encoding)
-        except UnicodeDecodeError as error:
-            row = body.count(b"\n", 0, error.start) + 1
-            byte = body[error.start]
-            raise DecodingError(f"byte 0x{byte:02x} is not valid {encoding}", row) from None
-        except (LookupError, ValueError):
-            # What the cookie names decodes bytes to bytes (`rot13`), or is no encoding of files (`undefined`).
-            raise DecodingError(f"{encoding} is not an encoding of text", 1) from None
+        text = decoded_text(data[len(mark) :], encoding)
         if "\0" in text:
             raise DecodingError("source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1)
         return cls(text, path, encoding, mark)
@@ -90,6 +135,7 @@ class Source:
 
         Raises:
             UnicodeEncodeError: the file's encoding has no such character.
+            UnwritableError: the text does not fit into the cells of this notebook.
         """
         return self.byte_order_mark + text.encode(self.encoding)
 
@@ -103,10 +149,31 @@ class Source:
         row = bisect_right(self.line_starts, offset)
         return Location(row, offset - self.line_starts[row - 1] + 1)
 
+    def placed(self, place: Location) -> Location:
+        """A place in the text as a reader finds it."""
+        return place
+
+    def unplaced(self, place: Location) -> Location:
+        """The place in the text of one that a reader was told."""
+        return place
+
+    def in_file(self, place: Location) -> Location:
+        """The place in the file as it is of one that a reader was told."""
+        return place
+
+    def part(self, cell: int | None) -> str:
+        """The text that the rows of such places are counted in."""
+        return self.text
+
+    def offset(self, place: Location) -> int:
+        """The offset of a place that a reader was told."""
+        inside = self.unplaced(place)
+        return self.line_starts[inside.row - 1] + inside.column - 1
+
     @cached_property
     def layout(self) -> Layout:
         """Chunks of rows and comments; paid for by those who ask."""
-        return layout_of(self.text)
+        return layout_of(self.program)
 
     def line(self, row: int) -> str:
         """The text of a 1-based row, without its line end; empty past the end."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
+from mllint.diagnostics import Location
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Value
 from mllint.syntax.parse import ParseError
@@ -86,19 +87,21 @@ class Place(msgspec.Struct, frozen=True):
 
     def seen_from(self, model: "Model") -> str:
         """The place as a message in another file, or in the same one, names it: ``train.py:12`` or ``line 12``."""
-        row = self._row()
+        start = self._start()
         if self.model is model:
-            return "this file" if row is None else f"line {row}"
+            if start is None:
+                return "this file"
+            return f"line {start.row}" if start.cell is None else f"cell {start.cell}, line {start.row}"
         name = PurePath(self.model.source.path).name
-        return f"`{name}`" if row is None else f"{name}:{row}"
+        return f"`{name}`" if start is None else f"{name}:{start.row}"
 
-    def _row(self) -> int | None:
-        """The first row of the expression; ``None`` in a file that cannot be printed back as it was."""
+    def _start(self) -> Location | None:
+        """Where the expression begins; ``None`` in a file that cannot be printed back as it was."""
         source = self.model.source
         try:
             tree = self.model.full_tree
             node = tree.twin(self.node, self.model.tree)
-            start = None if node is None else spans_of(tree.module, [node], source.text)[id(node)][0]
+            start = None if node is None else spans_of(tree.module, [node], source.program)[id(node)][0]
         except (ParseError, RoundTripError):
             return None
-        return None if start is None else source.location(start).row
+        return None if start is None else source.placed(source.location(start))
