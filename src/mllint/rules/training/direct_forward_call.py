@@ -53,7 +53,8 @@ method itself; the `forward` of an object that is no module, or of a module that
 on method by method; the module inside a wrapper, whose `forward` is called to get around the wrapper; and files that
 replace the `forward` of a module of the same class, or of one that is not known, where the old one is called on
 purpose. What is only known to be some module, by the way it is used, is left alone too, unless those who call the
-function give a known one: an object with `eval()` and `forward()` need not be callable.
+function give a known one, and none gives an object of another kind: one with `eval()` and `forward()` need not be
+callable.
 
 ## Fix safety
 
@@ -76,12 +77,13 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.modules.from_callers import is_from_callers
 from mllint.semantic.modules.unhooked import is_handed_on, is_only_shown, is_unhooked, is_wrapper, replaces_forward
 from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.values import Module, Value
+from mllint.semantic.values import Instance, Module, Value
 from mllint.syntax.shape import dotted_path, is_super_call
 
 rule = Rule(
@@ -147,7 +149,20 @@ def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
         callee = event.node.func if event.kind is Kind.FORWARD and isinstance(event.node, cst.Call) else None
         return isinstance(callee, cst.Attribute) and _is_plain_module(callee.value, event.frame.value(callee.value))
 
-    return context.model.runs.always(call, lambda item: not item.is_open and is_plain(item.event))
+    if not context.model.runs.always(call, lambda item: not item.is_open and is_plain(item.event)):
+        return False
+    return isinstance(call.func, cst.Attribute) and not _is_given_another_object(call.func.value, context)
+
+
+def _is_given_another_object(receiver: cst.BaseExpression, context: Context) -> bool:
+    """Whether a call in sight gives for the parameter on which ``forward`` is called an object that is no module."""
+    function = context.function(receiver)
+    parameters = (binding.node for binding in context.bindings(receiver) if isinstance(binding.node, cst.Param))
+    return function is not None and any(
+        isinstance(home.value(given), Instance)
+        for parameter in parameters
+        for home, given in passed_anywhere(function, parameter)
+    )
 
 
 def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
