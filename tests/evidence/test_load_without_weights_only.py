@@ -6,7 +6,6 @@ import pathlib
 import pickle
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytestmark = pytest.mark.evidence
@@ -82,7 +81,7 @@ def _objects(torch: Any) -> dict[str, Any]:
         "options": argparse.Namespace(hidden=3),
         "optimizer": torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1),
         "array": np.ones(2),
-        "number of NumPy": np.mean([1.0, 2.0]),
+        "number of NumPy": numpy.mean([1.0, 2.0]),
         "own class": Kept(),
     }
 
@@ -132,12 +131,12 @@ class Config:
 
 
 @pytest.mark.parametrize("what", ["dataclass", "number of NumPy", "array", "loader"])
-def test_torch_refuses_objects_that_checkpoints_hold(torch: Any, tmp_path: pathlib.Path, what: str) -> None:
+def test_torch_refuses_objects_that_checkpoints_hold(torch: Any, numpy: Any, tmp_path: pathlib.Path, what: str) -> None:
     """Neither the option nor the default since 2.6 reads these; saying that any class is allowed does."""
     made = {
         "dataclass": Config(),
-        "number of NumPy": np.mean([1.0, 2.0]),
-        "array": np.zeros(3),
+        "number of NumPy": numpy.mean([1.0, 2.0]),
+        "array": numpy.zeros(3),
         "loader": torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(4, 2))),
     }
     torch.save({"model": torch.nn.Linear(2, 2).state_dict(), "other": made[what]}, tmp_path / "model.pth")
