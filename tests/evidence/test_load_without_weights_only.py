@@ -81,7 +81,7 @@ def _objects(torch: Any) -> dict[str, Any]:
         "options": argparse.Namespace(hidden=3),
         "optimizer": torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1),
         "array": np.ones(2),
-        "number of NumPy": numpy.mean([1.0, 2.0]),
+        "number of NumPy": np.mean([1.0, 2.0]),
         "own class": Kept(),
     }
 
