@@ -110,7 +110,7 @@ def test_what_lies_deep_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "folder",
     [
-        pytest.param(path.name, marks=pytest.mark.thorough if index % 4 else [])
+        pytest.param(path.name, marks=pytest.mark.thorough if index % 8 else [])
         for index, path in enumerate(sorted(path for path in FIXTURES.iterdir() if path.is_dir()))
     ],
 )
