@@ -3,38 +3,34 @@
 Finds tensors in plain attributes of a module that ought to be registered:
 
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also scaled, moved or
-  filled by an initializer, one that a function or method of the file makes, that is asked for them later,
-  `self.weight.requires_grad_()` or `self.weight.requires_grad = True`, or of which an optimizer is given a copy only:
-  `Adam(nn.ParameterList([self.w]))`;
+  filled, made by a function of the file, asked for gradients later, `self.weight.requires_grad_()`, or of which an
+  optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
-  `forward`, or in any method what the weights give, also where functions or methods hand it on first, under a name
-  that it gets among others, `mean, var = self.mean, self.var`, or as another attribute of the object; also as an
-  element of a list or dict, as one of several things that a method returns, in place of a parameter that is left at
-  `None`, where another branch registers it, and where it is computed from itself later on, as a running mean is;
+  `forward`, or in any method what the weights give: also by way of functions, methods and other names, as an element
+  of a list or dict, in place of a parameter that is left at `None`, or computed from itself later, as a running mean;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new
   tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
-- a registration that its own assignment undoes: `self.table = self.register_buffer("table", x)`;
+- a registration that its own assignment undoes, `self.table = self.register_buffer("table", x)`, and a buffer that is
+  registered in `forward` alone, and saved;
 - state, wherever it lies, also where a method moves it or makes it at the first call: what a method computes of it and
   of data, `self.mean = m * self.mean + (1 - m) * x.mean(0)`, or writes into it, `self.queue[index] = keys`, and what a
-  method called `fit` computes; and a value computed of parameters once, `self.ratio = self.high / self.low`;
-- a buffer that is registered in `forward` alone, and saved.
+  method called `fit` computes; and a value computed of parameters once, `self.ratio = self.high / self.low`.
 
 ## Why is this bad?
 
-Only an `nn.Parameter` is a parameter: the first two get gradients and are in no `parameters()`, so that no optimizer
-moves them, and they are not saved. `nn.Parameter(x).to(device)` looks right on a machine without a GPU, because there
-`to` has nothing to do and gives the parameter itself. `register_parameter` and `add_parameter` raise where they are
-given what is no parameter. A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU
-and the table is not, which raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
+Only an `nn.Parameter` is a parameter: the first two get gradients and are in no `parameters()`: no optimizer moves
+them, and they are not saved. `nn.Parameter(x).to(device)` looks right without a GPU, because there `to` gives the
+parameter itself. `register_parameter` and `add_parameter` raise where they are given what is none. A plain tensor does
+not move with its module: after `model.cuda()` the input is on the GPU and the table is not, which raises. (Paddle makes
+an unsaved buffer of every tensor that is assigned, and moves it.)
 
 Random numbers that are not saved are drawn again by whoever makes the module to load its weights: nothing fails, and
-the module computes something else. So is it with state, which begins anew beside the weights. What was computed of
-parameters stays as it was when the optimizer changes them, and keeps the graph that the first `backward()` frees. A
-buffer that `forward` registers is saved, and a module that is made to load it has no such name: PyTorch raises
-"Unexpected key(s) in state_dict", Paddle leaves it out. `register_buffer`, `register_parameter` and `add_module` give
-`None` (of Paddle's, `register_buffer`), which takes the place of what was registered.
+it computes something else. So is it with state, which begins anew. What was computed of parameters stays as it was when
+the optimizer changes them, and keeps a graph that is freed. A module that is made to load what `forward` registered has
+no such name: PyTorch raises "Unexpected key(s) in state_dict", Paddle leaves it out. `register_buffer`,
+`register_parameter` and `add_module` give `None` (of Paddle's, `register_buffer`).
 
 ## Example
 
@@ -47,9 +43,6 @@ class Scale(nn.Module):
     def __init__(self, size):
         super().__init__()
         self.weight = torch.ones(size, requires_grad=True)
-
-    def forward(self, x):
-        return x * self.weight
 ```
 
 ## Use instead
@@ -63,22 +56,18 @@ class Scale(nn.Module):
     def __init__(self, size):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size, requires_grad=True))
-
-    def forward(self, x):
-        return x * self.weight
 ```
 
 ## What it leaves alone
 
-- What somebody looks after: moved by hand (`self.mask.to(x.device)`, or by names that are computed), or by a `_apply`,
-  `to` or `cuda` of the class itself, made on a device, given to an optimizer or to `torch.autograd.grad`, set to
-  something else later (new numbers by a method that `forward` does not call are nothing else), also from outside; and
-  one whose `.grad` the code reads, where nobody in sight moves, saves or asks for the parameters of a module.
+- What somebody looks after: moved by hand (`self.mask.to(x.device)`), or by a `_apply`, `to` or `cuda` of the class,
+  made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (new numbers by a
+  method that `forward` does not call are nothing else), also from outside; and one whose `.grad` the code reads, where
+  nobody in sight moves, saves or asks for the parameters of a module.
 - What stays where it is as well: what a method computes with a tensor that it makes right there; 0-d tensors, which
   work with those on any device; what a base class of PyTorch has registered, as losses do their `weight`.
-- Tables that are read for their shape, as an index, or one number at a time; tensors without elements, also in lists,
-  which are filled later; those of tests; what is made in place of a parameter that all calls in sight give; what is
-  computed from a parameter in a method that nothing in the class calls, and is never read.
+- Tables that are read for their shape, as an index, or one number at a time; tensors without elements; those of tests;
+  what stands in for a parameter that all calls in sight give, or is never read.
 - Random numbers that somebody else reads, who may save them, that change later, matter in training alone, come of a
   generator or seed that the constructor sets, or are a sample: another method gives others to the same function.
 - State that somebody sets back or assigns later, or from outside; that of one sequence, or overwritten at each call;
@@ -101,6 +90,7 @@ Safe for a tensor that asks for gradients, and for a registration. The others ar
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -108,17 +98,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
+from mllint.semantic.modules import unregistered
 from mllint.semantic.modules.lost_parameters import registered_in_vain
-from mllint.semantic.modules.unregistered import (
-    Loss,
-    Lost,
-    has_to_be_saved,
-    lost,
-    registered_late,
-    words,
-    words_of_late,
-    words_of_registered,
-)
+from mllint.semantic.modules.unregistered import Loss, Lost
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.syntax.shape import assigns_attribute, unpacks_into_attributes
@@ -131,10 +113,11 @@ rule = Rule(
     since="0.1.0",
     applicability=Applicability.SAFE,
 )
+_Statement: TypeAlias = cst.Assign | cst.AnnAssign
 
 
 @rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
-def check(statement: cst.Assign | cst.AnnAssign, context: Context) -> Iterator[Finding]:
+def check(statement: _Statement, context: Context) -> Iterator[Finding]:
     """Report the assignment of a tensor that the module does not take up."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
     yield from _of_attribute(statement, target, statement, context)
@@ -149,20 +132,20 @@ def check_unpacked(statement: cst.Assign, context: Context) -> Iterator[Finding]
 
 
 def _of_attribute(
-    statement: cst.Assign | cst.AnnAssign, target: cst.BaseExpression, place: cst.CSTNode, context: Context
+    statement: _Statement, target: cst.BaseExpression, place: cst.CSTNode, context: Context
 ) -> Iterator[Finding]:
     method = method_of_receiver(context.model, target.value) if isinstance(target, cst.Attribute) else None
     owner, value = None if method is None else method.owner, statement.value
     framework = None if owner is None else owner.framework
     if value is None or method is None or owner is None or framework is None or not isinstance(target, cst.Attribute):
         return
-    name, found = target.attr.value, lost(context.model, owner, statement, target)
+    name, found = target.attr.value, unregistered.lost(context.model, owner, statement, target)
     if found is None:
         return
-    persistence = ""
-    if found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN) and not has_to_be_saved(context.model, owner, name, value):
-        persistence = ", persistent=False"
-    message, help_ = words(found, name, framework, persistence)
+    is_table = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN)
+    is_saved = not is_table or unregistered.has_to_be_saved(context.model, owner, name, value)
+    persistence = "" if is_saved else ", persistent=False"
+    message, help_ = unregistered.words(found, name, framework, persistence)
     fix = partial(_fix, found, statement, target, method, persistence, context) if place is statement else None
     yield Finding(place, message, help_, fix=fix)
 
@@ -173,27 +156,22 @@ def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
     found = registered_in_vain(context.model, call)
     if found is not None:
         value, inner = found
-        message, help_ = words_of_registered(value, inner)
+        message, help_ = unregistered.words_of_registered(value, inner)
         is_torch = context.model.framework != "paddle"
-        fix = (lambda: _computed_first(value, inner, context)) if is_torch else None
+        fix = partial(_computed_first, value, inner, context) if is_torch else None
         yield Finding(call, message, help_, fix=fix)
 
 
 @rule.on_method("register_buffer")
 def check_buffer(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a buffer that a module has only when it was called."""
-    name = registered_late(context.model, call)
+    name = unregistered.registered_late(context.model, call)
     if name is not None:
-        yield Finding(call, *words_of_late(name, context.model.framework == "paddle"))
+        yield Finding(call, *unregistered.words_of_late(name, context.model.framework == "paddle"))
 
 
 def _fix(
-    found: Lost,
-    statement: cst.Assign | cst.AnnAssign,
-    target: cst.Attribute,
-    method: FunctionInfo,
-    persistence: str,
-    context: Context,
+    found: Lost, statement: _Statement, target: cst.Attribute, method: FunctionInfo, persistence: str, context: Context
 ) -> NodeFix | None:
     owner, value = method.owner, statement.value
     if owner is None or value is None:
@@ -230,11 +208,7 @@ def _computed_first(value: cst.BaseExpression, inner: cst.Call, context: Context
 
 
 def _as_buffer(
-    statement: cst.Assign | cst.AnnAssign,
-    target: cst.Attribute,
-    value: cst.BaseExpression,
-    persistence: str,
-    context: Context,
+    statement: _Statement, target: cst.Attribute, value: cst.BaseExpression, persistence: str, context: Context
 ) -> NodeFix | None:
     """``self.mask = x`` -> ``self.register_buffer("mask", x, persistent=False)``."""
     if (context.torch_version or (2, 0)) < (1, 6):

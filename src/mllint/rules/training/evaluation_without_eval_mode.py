@@ -18,17 +18,16 @@ Finds evaluations of a model that is in training mode on every way there:
   changes nothing in what is loaded.
 
 The model is one whose own training goes on before, or a deep copy of it, or that is seen to have dropout or batch
-normalization and that nothing has switched since it was made. A dict, a record or `args` may hand it on, so may
-`partial` or a lambda. Where a setting picks its class, it is enough that the run calls its `train()` or `eval()`
-anywhere: who does that takes the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward
-passes. Of several calls of the function around, or of several modules that are trained together, also of unknown
-layers, one that is forgotten while the others are switched is enough.
+normalization and that nothing has switched since it was made, whoever hands it on: a dict, `args`, `partial`, a lambda.
+Where a setting picks its class, it is enough that the run calls its `train()` or `eval()` anywhere: who does that takes
+the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward passes. Of several calls of the
+function around, or of several modules that are trained together, one that is forgotten is enough.
 
 ## Why is this bad?
 
 In training mode dropout goes on dropping, so that the numbers are worse than the model and change from run to run, and
 batch normalization uses the statistics of each validation batch, and **puts them into its running statistics**: the
-validation data goes into the model that is saved. `no_grad()` changes none of that, it only stops autograd.
+validation data goes into the model that is saved. `no_grad()` changes none of that.
 
 ## Example
 
@@ -63,25 +62,23 @@ def accuracy(path, loader):
 
 ## What it leaves alone
 
-Evaluations before which the model may be switched, also by those who call the function, in other files too, by its
-constructor, by what made it, by a decorator, by a class of contexts, or by what is handed on to be called:
-`model.apply(lambda part: part.eval())`, `switch = model.eval`; functions that nobody in the project calls, but for
-models that are loaded there, and methods as said above: not where another one only switches, or somebody outside does.
+Evaluations before which the model may be switched, also by callers, in other files too, by its constructor, by what
+made it, by a decorator, by a class of contexts, or by what is handed on to be called: `switch = model.eval`; functions
+that nobody in the project calls, but for models that are loaded there and the methods above.
 
-Models in sight of which no layer is known to ask for its mode: whose dropout drops nothing by default or by the
-settings in the file, whose layers are left out for what their constructors are given, or by default, or that its
-constructor has put to evaluation mode, as long as nobody calls `train()`; calls that do not fit `forward` any more, or
-that tell it what they are for, `model(x, train=False)`, unless that only chooses the result. Models out of sight,
-unless somebody calls their `eval()` elsewhere, or their `train()` each time. Models that `from_pretrained` of
-transformers gave, as long as nothing puts them to training mode. Beside what is trained, what nothing updates: a
-teacher, the network of a perceptual loss. `torch.jit.script`, whose result can still be switched, and Paddle's
-`jit.save`, which switches itself.
+Models in sight of which no layer is known to ask for its mode: whose dropout drops nothing by default or by settings in
+the file, whose layers are left out by what their constructors are given, or that its constructor has put to evaluation
+mode, as long as nobody calls `train()`; calls that do not fit `forward` any more, or that tell it what they are for,
+`model(x, train=False)`, unless that only chooses the result. Models out of sight, unless somebody calls their `eval()`
+elsewhere, or their `train()` each time. Models that `from_pretrained` of transformers gave, as long as nothing puts
+them to training mode. Beside what is trained, what nothing updates: a teacher, the network of a perceptual loss.
+`torch.jit.script`, whose result can still be switched, and Paddle's `jit.save`, which switches itself.
 
-What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment, to recompute the
-statistics of batch normalization or to sample with dropout; a `train()` in an evaluation that draws several outputs of
-a batch, reads none, or has a comment that says why. Outputs that nobody reads, or only for their shape; input that is
-the same in every round, or made up. Where several optimizers step, as for adversaries, what is made of a single batch,
-or when the training is over, of noise, and text that is drawn word by word, `torch.multinomial(...)`. Tests.
+What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment; a `train()` in an
+evaluation that draws several outputs of a batch, reads none, or has a comment that says why. Outputs that nobody reads,
+or only for their shape; input that is the same in every round, or made up. Where several optimizers step, as for
+adversaries, what is made of a single batch, or when the training is over, of noise, and text that is drawn word by
+word, `torch.multinomial(...)`. Tests.
 
 ## Fix safety
 
@@ -105,14 +102,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
 from mllint.rule import Finding, Rule
+from mllint.semantic.training import in_training_mode, single_evaluations
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import trains_too
-from mllint.semantic.training.in_training_mode import (
-    evaluated_module,
-    evaluates_in_training_mode,
-    is_switched_on_behind,
-    lacks_switch,
-)
 from mllint.semantic.training.inferences import (
     LOADS,
     inferences,
@@ -121,14 +113,7 @@ from mllint.semantic.training.inferences import (
     may_train,
 )
 from mllint.semantic.training.pretrained_parts import PRETRAINED, inferences_ready_made
-from mllint.semantic.training.single_evaluations import (
-    OFF,
-    evaluations_behind_training,
-    evaluations_of_drawn_batches,
-    evaluations_with_graph,
-    single_evaluations,
-    switches_gradients_off,
-)
+from mllint.semantic.training.single_evaluations import OFF
 from mllint.semantic.training.trained_for_evaluation import switch_for_evaluation
 
 _HELP_SWITCH = "call `eval()` here, and `train()` before the training goes on"
@@ -156,7 +141,7 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
     if not may_evaluate(context.model, loop):
         return
-    if evaluates_in_training_mode(context.model, loop):
+    if in_training_mode.evaluates_in_training_mode(context.model, loop):
         help_ = _HELP_TRAINED if _is_in_training(loop, context) else rule.help
         yield from _of([loop], help_, context, lambda: _fix(loop, context))
     elif (switch := switch_for_evaluation(context.model, loop)) and not any(map(_MEANS_IT, context.comments(switch))):
@@ -166,16 +151,16 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
 @rule.on(cst.With, cst.FunctionDef, mentions=OFF)
 def check_block(block: cst.With | cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once, in a block or a function without gradients."""
-    if not switches_gradients_off(block):
+    if not single_evaluations.switches_gradients_off(block):
         return
-    yield from _of(single_evaluations(context.model, block), _HELP, context)
+    yield from _of(single_evaluations.single_evaluations(context.model, block), _HELP, context)
     yield from _of(inferences_elsewhere_loaded(context.model, block.body), _HELP_LOADED, context)
 
 
 @rule.on(cst.FunctionDef)
 def check_evaluation(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report those in a function that is called an evaluation."""
-    yield from _of(evaluations_with_graph(context.model, function), _HELP, context)
+    yield from _of(single_evaluations.evaluations_with_graph(context.model, function), _HELP, context)
 
 
 @rule.on_method(*LOADS)
@@ -187,8 +172,8 @@ def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
 @rule.on(cst.Module, mentions=("next", "backward", "minimize"))
 def check_with_graph(file: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the forward passes of test data that record a graph: of a batch amid a training, or of all behind it."""
-    yield from _of(evaluations_of_drawn_batches(context.model), _HELP, context)
-    yield from _of(evaluations_behind_training(context.model), _HELP, context)
+    yield from _of(single_evaluations.evaluations_of_drawn_batches(context.model), _HELP, context)
+    yield from _of(single_evaluations.evaluations_behind_training(context.model), _HELP, context)
 
 
 @rule.on(cst.Module, mentions=PRETRAINED)
@@ -207,7 +192,7 @@ def check_traced(trace: cst.Call, context: Context) -> Iterator[Finding]:
 def _of(places: Iterable[cst.For | cst.Call], help_: str, context: Context, fix: _Fix = None) -> Iterator[Finding]:
     """The findings at some places; who cannot switch the model as it is gets another advice, and no fix."""
     for place in places:
-        if lacks_switch(context.model, place):
+        if in_training_mode.lacks_switch(context.model, place):
             yield Finding(place, help=_HELP_OWN_TRAIN)
         else:
             yield Finding(place, help=help_, fix=fix)
@@ -219,12 +204,12 @@ def _is_in_training(loop: cst.For, context: Context) -> bool:
 
 
 def _fix(loop: cst.For, context: Context) -> NodeFix | None:
-    module = None if trains_too(context.model, loop) else evaluated_module(context.model, loop)
+    module = None if trains_too(context.model, loop) else in_training_mode.evaluated_module(context.model, loop)
     if module is None:
         return None
     line_break, end = context.line_break(loop), context.line_end(loop)
     switch = insert_before(loop, f"{module}.eval()" + line_break)
-    goes_on = _is_in_training(loop, context) and not is_switched_on_behind(context.model, loop)
+    goes_on = _is_in_training(loop, context) and not in_training_mode.is_switched_on_behind(context.model, loop)
     back = (insert_after(end, f"{line_break}{module}.train()"),) if goes_on else ()
     what = f"switch to evaluation mode {'for' if back else 'before'} this loop"
     return NodeFix(what, (switch, *back), Applicability.UNSAFE)
