@@ -10,7 +10,7 @@ import libcst as cst
 
 from mllint.knowledge.words import GIVING_PARAMETERS, MODES
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.receivers import constructing
+from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import functions_of
 from mllint.syntax.shape import called_on, constant, last_word, string_literal, targets_of
@@ -39,14 +39,13 @@ def parts_off(definition: ClassInfo) -> Off:
     """What the constructor of a class puts to evaluation mode of each of its instances."""
     kinds: set[str] = set()
     attributes: set[str] = set()
-    for info in definition.lineage:
-        for method in (info.methods[name] for name in constructing(info) if name in info.methods):
-            for node in subtree(method.node.body):
-                if isinstance(node, cst.For) and _runs_over_parts(node.iter, method):
-                    kinds.update(_kinds_switched(info.model, node))
-                elif isinstance(node, cst.Call):
-                    kinds.update(_kinds_by_function(node, method))
-                    attributes.update(_attribute_switched(node, method))
+    for method in making_methods(definition):
+        for node in subtree(method.node.body):
+            if isinstance(node, cst.For) and _runs_over_parts(node.iter, method):
+                kinds.update(_kinds_switched(method.model, node))
+            elif isinstance(node, cst.Call):
+                kinds.update(_kinds_by_function(node, method))
+                attributes.update(_attribute_switched(node, method))
     return Off(frozenset(kinds), frozenset(attributes))
 
 
@@ -86,8 +85,7 @@ def is_fixed(definition: ClassInfo, name: str) -> bool:
     """Whether a class freezes the part in an attribute, or always runs it without gradients, and does not ask its
     constructor for an output of it.
     """
-    makers = [(info, item) for info in definition.lineage for item in constructing(info)]
-    making = [info.methods[item] for info, item in makers if item in info.methods]
+    making = making_methods(definition)
     if any(_is_run(call, name, method) for method in making for call in method.model.tree.calls_in(method.node.body)):
         return False
     if any(_freezes(node, name, method) for method in making for node in subtree(method.node.body)):

@@ -169,6 +169,12 @@ def _names_class(model: "Model", node: cst.BaseExpression) -> bool:
     return path is not None and path.rpartition(".")[2][:1].isupper() and method_of_receiver(model, node) is None
 
 
+def making_methods(definition: ClassInfo) -> list[FunctionInfo]:
+    """The methods by which a class, and the classes it derives from, make their parts."""
+    making = ((info, constructing(info)) for info in definition.lineage)
+    return [method for info, names in making for name, method in info.methods.items() if name in names]
+
+
 def constructing(info: ClassInfo) -> frozenset[str]:
     """The methods that make the parts of a class: ``__init__``, and what it calls of the class itself."""
     names = {"__init__"}

@@ -8,7 +8,7 @@ import libcst as cst
 from mllint.knowledge.words import MODES
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
-from mllint.semantic.names.receivers import constructing
+from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.values import Choice, Function, Instance, Module, Value
 from mllint.syntax.shape import called_on, last_word
@@ -33,11 +33,9 @@ def switches_itself(definition: ClassInfo) -> bool:
 def puts_itself_to_evaluation(definition: ClassInfo) -> bool:
     """Whether the constructor of a module may leave all of it in evaluation mode, as ``self.eval()`` in it does."""
     return any(
-        _may_put_off(call, info.methods[name])
-        for info in definition.lineage
-        for name in constructing(info)
-        if name in info.methods
-        for call in info.model.tree.calls_in(info.methods[name].node.body)
+        _may_put_off(call, method)
+        for method in making_methods(definition)
+        for call in method.model.tree.calls_in(method.node.body)
     )
 
 

@@ -16,7 +16,7 @@ from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.modes import library_name, network_depends
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.receivers import constructing
+from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.inferences import is_used_as_made
@@ -90,18 +90,18 @@ def _parts_as_loaded(definition: ClassInfo) -> Iterator[str]:
         for call in forward.model.tree.calls_in(forward.node.body)
         if isinstance(call.func, cst.Attribute) and getattr(call.func.value, "value", None) == forward.self_name
     }
-    for info in definition.lineage:
-        for method in (info.methods[name] for name in constructing(info) if name in info.methods):
-            for call in info.model.tree.calls_in(method.node.body):
-                statement = info.model.tree.parent(call)
-                name = library_name(info.model.value(call.func))
-                if not isinstance(statement, cst.Assign) or not networks.is_made_as_loaded(name):
-                    continue
-                if network_depends(info.model, name, call, switched=True) is not True or _is_told_to_drop(call):
-                    continue
-                for target in targets_of(statement):
-                    if isinstance(target, cst.Attribute) and target.attr.value in called:
-                        yield target.attr.value
+    for method in making_methods(definition):
+        model = method.model
+        for call in model.tree.calls_in(method.node.body):
+            statement = model.tree.parent(call)
+            name = library_name(model.value(call.func))
+            if not isinstance(statement, cst.Assign) or not networks.is_made_as_loaded(name):
+                continue
+            if network_depends(model, name, call, switched=True) is not True or _is_told_to_drop(call):
+                continue
+            for target in targets_of(statement):
+                if isinstance(target, cst.Attribute) and target.attr.value in called:
+                    yield target.attr.value
 
 
 def _is_told_to_drop(call: cst.Call) -> bool:

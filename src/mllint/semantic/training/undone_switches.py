@@ -15,7 +15,7 @@ from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.switched_off import is_fixed, parts_off
 from mllint.semantic.names.definitions import ClassInfo
-from mllint.semantic.names.receivers import constructing
+from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.training.called_modules import module_called, ways_made
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.training_modes import LOADED, TRAIN, TRAINED, covers, modes_before, training_forwards
@@ -110,30 +110,40 @@ def _attributes(owner: ClassInfo) -> set[str]:
     """The attributes that the constructors of a class set."""
     return {
         key.partition(".")[2]
-        for info in owner.lineage
-        for name in constructing(info)
-        if name in info.methods
-        for key in info.methods[name].scope.bindings
-        if key.count(".") == 1 and key.startswith(f"{info.methods[name].self_name}.")
+        for method in making_methods(owner)
+        for key in method.scope.bindings
+        if key.count(".") == 1 and key.startswith(f"{method.self_name}.")
     }
 
 
 def _knows_modes(owner: ClassInfo) -> bool:
     """Whether a class has a switch of its own, or a method beside its constructor that switches a part of it."""
-    if owner.has_unknown_base or owner.method("train") is not None:
-        return True
-    for info in owner.lineage:
-        made = {id(info.methods[name].node) for name in constructing(info) if name in info.methods}
-        for word in MODES:
-            for call in info.model.calls_by_word.get(word, ()):
-                method = info.model.enclosing_function(call)
-                is_of_part = getattr(called_on(call), "value", None) != "self"
-                if is_of_part and info.model.tree.is_inside(call, info.node) and id(method) not in made:
-                    return True
-        if any(
-            isinstance(target.target, cst.Attribute) and target.target.attr.value in (*MODES, "training")
-            for target in info.model.tree.by_type.get(cst.AssignTarget, ())
-            if info.model.tree.is_inside(target, info.node)
-        ):
-            return True
-    return False
+    made = {id(method.node) for method in making_methods(owner)}
+    return (
+        owner.has_unknown_base
+        or owner.method("train") is not None
+        or any(_switches_later(info, made) or _sets_modes(info) for info in owner.lineage)
+    )
+
+
+def _switches_later(info: ClassInfo, made: set[int]) -> bool:
+    """Whether a class switches a part of itself in another method than those that make it."""
+    model = info.model
+    calls = (call for word in MODES for call in model.calls_by_word.get(word, ()))
+    return any(
+        getattr(called_on(call), "value", None) != "self"
+        and model.tree.is_inside(call, info.node)
+        and id(model.enclosing_function(call)) not in made
+        for call in calls
+    )
+
+
+def _sets_modes(info: ClassInfo) -> bool:
+    """Whether a class puts another function in the place of a switch, or sets a mode itself: ``net.train = keep``."""
+    targets = (target.target for target in info.model.tree.by_type.get(cst.AssignTarget, ()))
+    return any(
+        isinstance(target, cst.Attribute)
+        and target.attr.value in (*MODES, "training")
+        and info.model.tree.is_inside(target, info.node)
+        for target in targets
+    )
