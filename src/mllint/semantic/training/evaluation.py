@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
+from msgspec.structs import replace
 
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
@@ -74,6 +75,18 @@ def evaluates_with_graph(model: "Model", node: cst.For | cst.While) -> bool:
     return all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
 
 
+def _recorded(found: DataRound) -> DataRound:
+    """A round without the passes of other modules that surely record nothing, as of one that only makes features.
+
+    Of one module all passes count: who switches gradients off for some of them may want those of the others.
+    """
+    off = {forward.thing for forward in found.forwards if records_graph(forward) is False}
+    if not off:
+        return found
+    others = [forward for forward in found.forwards if forward.thing not in off]
+    return replace(found, forwards=tuple(others)) if others else found
+
+
 def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
     rounds = rounds_of(model.runs.loops_at(node))
@@ -117,10 +130,12 @@ def is_evaluated(run: Run, forward: Event) -> bool:
 
 
 def _may_record(found: DataRound) -> bool:
+    found = _recorded(found)
     return all(records_graph(forward) is not False for forward in found.forwards) and not wants_gradients(found)
 
 
 def _records_for_nothing(found: DataRound) -> bool:
+    found = _recorded(found)
     node, run = found.found.loop.node, found.found.run
     assert isinstance(node, (cst.For, cst.While))
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)

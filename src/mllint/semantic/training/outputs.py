@@ -11,10 +11,10 @@ from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import integer_literal, subscript_index
-from mllint.syntax.walk import children, subtree
+from mllint.syntax.shape import dotted_path, integer_literal, subscript_index
+from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -201,22 +201,58 @@ def _gives_tensor(model: "Model", call: cst.Call) -> bool:
 
 def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode) -> bool:
     """Whether something in an expression is a piece of code, or was bound in it, or by it."""
+    return any(item is source for item in _sources(frame, expression))
+
+
+def _sources(frame: Frame, expression: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """What stands in an expression, what its names were bound to, and around where that was done."""
     seen: set[Binding] = set()
     pending = [expression]
     while pending:
         for name in subtree(pending.pop()):
-            if name is source:
-                return True
+            yield name
             bindings = frame.model.reaching(name) if isinstance(name, cst.Name) else ()
             for binding in set(bindings) - seen:
                 seen.add(binding)
-                holders = (binding.node, *frame.model.tree.ancestors(binding.node))
-                bound = () if binding.value is None else subtree(binding.value)
-                if any(item is source for item in (*holders, *bound)):
-                    return True
+                yield binding.node
+                yield from frame.model.tree.ancestors(binding.node)
                 if binding.value is not None:
                     pending.append(binding.value)
-    return False
+
+
+def may_be_made_of(frame: Frame, expression: cst.CSTNode, call: cst.Call) -> bool:
+    """Whether an expression may hold what a call of its run gives, also by way of what that is put into."""
+    model = frame.model
+    statement = model.tree.parent(call)
+    if not isinstance(statement, cst.Assign):
+        return True
+    bound = [item.target for item in statement.targets]
+    names = set().union(*map(names_in, bound))
+    if any(isinstance(item, (cst.Attribute, cst.Subscript)) for target in bound for item in subtree(target)):
+        return True  # whoever reads it there
+    holders = {dotted_path(holder) for use in uses_of_bound(model, statement) for holder in _put_into(model, use)}
+    if any(holder is None or "." in holder for holder in holders):
+        return True
+    behind = list(_sources(frame, expression))
+    return any(
+        item is call or (isinstance(item, cst.Name) and (item.value in names or item.value in holders))
+        for item in behind
+    )
+
+
+def _put_into(model: "Model", use: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What a statement may put a thing into that is read in it: ``losses.append(loss)``, ``total += loss``."""
+    for parent in model.tree.ancestors(use):
+        match parent:
+            case cst.Call(func=cst.Attribute(value=holder)):
+                yield holder
+            case cst.AugAssign(target=target):
+                yield target
+            case cst.Assign(targets=targets):
+                for item in targets:
+                    yield item.target.value if isinstance(item.target, cst.Subscript) else item.target
+            case cst.BaseCompoundStatement():
+                return
 
 
 def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> bool:

@@ -18,6 +18,7 @@ from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.places import as_itself, children_given, children_of
 from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
+from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
@@ -25,6 +26,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.called_modules import can_be_called, is_out_of_sight, made, made_elsewhere, module_called
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
+from mllint.semantic.training.outputs import may_be_made_of
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.touched import may_switch_unseen
@@ -218,18 +220,38 @@ def _training_forwards(run: Run) -> tuple[Event, ...]:
 
 def _may_feed(forward: Event, backwards: list[Event]) -> bool:
     """Whether gradients may be computed from the output of a forward pass: not where a function of the project keeps
-    it to itself, which is called for something else: ``evaluate(model)``.
+    it to itself, which is called for something else, or what it gives: ``score = evaluate(model)``.
     """
     if records_graph(forward) is False:
         return False
     inside = [around.step for around in forward.around]
     for position, helper in enumerate(inside):
-        if isinstance(helper, Helper) and isinstance(_frame_around(helper).model.tree.parent(helper.node), cst.Expr):
+        if isinstance(helper, Helper) and _is_for_something_else(helper, backwards):
             runs = [step.frame.function for step in inside[position:] if isinstance(step, Helper)]
             keeps = any(function is None or _sets_attributes(function) for function in runs)
             if not keeps and not any(helper in (around.step for around in item.around) for item in backwards):
                 return False
     return True
+
+
+def _is_for_something_else(helper: Helper, backwards: list[Event]) -> bool:
+    """Whether what a function gives is dropped where it is called, hangs on no graph, or no gradients are of it."""
+    frame, call = _frame_around(helper), helper.node
+    while not isinstance(frame.model.tree.parent(call), cst.Expr) and not hangs_on_nothing(frame.value(call)):
+        places = {event: dict(_by_frame(event)).get(id(frame)) for event in backwards}
+        if any(place is not None and may_be_made_of(frame, place, call) for place in places.values()):
+            return False
+        backwards = [event for event, place in places.items() if place is None]
+        returned = () if frame.function is None else frame.function.scope.returns
+        is_returned = any(item.value is not None and may_be_made_of(frame, item.value, call) for item in returned)
+        if not backwards or not is_returned or frame.caller is None or frame.call is None:
+            return True
+        call, frame = frame.call, frame.caller
+    return True
+
+
+def _by_frame(event: Event) -> Iterator[tuple[int, cst.CSTNode]]:
+    return ((id(frame), node) for frame, node in places_of(event.frame, event.node))
 
 
 def _sets_attributes(function: FunctionInfo) -> bool:
