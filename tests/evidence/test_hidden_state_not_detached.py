@@ -116,6 +116,14 @@ def test_paddle_right_forms(paddle: Any) -> None:
     paddle_rounds(paddle, "LSTM", lambda hidden: tuple(state.detach() for state in hidden))
 
 
+def test_paddle_a_state_that_stops_gradients_is_the_look_alike(paddle: Any) -> None:
+    def stop(hidden: Any) -> Any:
+        hidden.stop_gradient = True
+        return hidden
+
+    paddle_rounds(paddle, "GRU", stop)
+
+
 @pytest.mark.parametrize("layer", ["SimpleRNN", "GRU", "LSTM"])
 def test_paddle_keeping_the_graph_does_not_raise(paddle: Any, layer: str) -> None:
     """The look-alike: it goes through all iterations, again and again."""

@@ -170,7 +170,10 @@ def is_handed_on(module: Module, call: cst.Call, position: int, binding: Binding
 
 
 def _may_be_cut(model: "Model", key: str, loop: Loop) -> bool:
-    """Whether the loop may detach a state in place: ``h.detach_()``, ``for t in h: ...``, ``repackage(h)``."""
+    """Whether the loop may detach a state in place: ``h.detach_()``, ``for t in h: ...``, ``repackage(h)``.
+
+    ``h.stop_gradient = True`` does, too: what Paddle computes from the state after that has no way back through it.
+    """
     for place in reads(model, key):
         if not model.tree.is_below(place, loop):
             continue
@@ -179,6 +182,8 @@ def _may_be_cut(model: "Model", key: str, loop: Loop) -> bool:
         child: cst.CSTNode = place
         for ancestor in model.tree.ancestors(place):
             if isinstance(ancestor, (cst.For, cst.CompFor)) and ancestor.iter is child:
+                return True
+            if isinstance(ancestor, cst.AssignTarget):
                 return True
             if isinstance(ancestor, cst.Call) and isinstance(model.tree.parent(ancestor), cst.Expr):
                 name = ancestor.func.attr.value if isinstance(ancestor.func, cst.Attribute) else ""

@@ -81,6 +81,8 @@ def _state_kept(definition: ClassInfo) -> _Kept | None:
     for key, bindings in forward.scope.bindings.items():
         if not key.startswith(f"{forward.self_name}.") or key.count(".") != 1:
             continue
+        if f"{key}.stop_gradient" in forward.scope.bindings:
+            continue  # which cuts it off, in Paddle
         bound = [item for item in bindings if item.kind is not BindingKind.NARROWED]
         kept = [item for item in bound if always_runs(forward.model, item.node, forward.node)]
         if len(kept) != 1 or not all(_is_for_first(forward.model, item, key) for item in bound if item is not kept[0]):
