@@ -25,7 +25,7 @@ from mllint.semantic.values import (
     join,
     under_gradients,
 )
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import dotted_path, last_word, string_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -105,7 +105,7 @@ def _may_be_added_to(model: "Model", display: cst.Dict) -> bool:
     file writes to it.
     """
     statement = model.tree.parent(display)
-    if isinstance(statement, cst.Subscript):
+    if isinstance(statement, cst.Subscript) or (isinstance(statement, cst.Attribute) and last_word(statement) == "get"):
         return False
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
     if not isinstance(target, cst.Name):

@@ -20,6 +20,7 @@ from mllint.semantic.modules.modes import (
     library_name,
     network_depends,
 )
+from mllint.semantic.modules.part_makers import makers
 from mllint.semantic.modules.switched_off import Off, parts_off
 from mllint.semantic.names.classes import Read
 from mllint.semantic.names.conditions import verdicts
@@ -291,26 +292,30 @@ def _parts(
             other = mentioned.definition
             found.others.append(_Maker(other, making_run(model, model.tree.call_of(named), other, run)))
         elif isinstance(node, cst.Call):
-            called = model.value(node.func)
-            name = library_name(called)
-            if is_told(name):
-                if layer_depends(name, node) is True:
-                    is_whole = not _is_only_read(model, node) or name.lower().startswith(NORMALIZING_FIRST)
-                    is_left = _is_left_out(made, model, node, making, run)
-                    is_left = is_left or off.is_kind(name) or drops_nothing(model, rate_of(node), making)
-                    found.depends = found.depends or (is_whole and not is_left)
+            for called in makers(model, node.func, run):
+                name = library_name(called)
+                if is_told(name):
+                    if layer_depends(name, node) is True:
+                        is_whole = not _is_only_read(model, node) or name.lower().startswith(NORMALIZING_FIRST)
+                        is_left = _is_left_out(made, model, node, making, run)
+                        is_left = is_left or off.is_kind(name) or drops_nothing(model, rate_of(node), making)
+                        found.depends = found.depends or (is_whole and not is_left)
+                        found.is_closed = False
+                elif networks.makes_network(name):
+                    if not _is_only_read(model, node) and not _is_left_out(made, model, node, making, run):
+                        found.depends |= network_depends(model, name, node, switched=False) is True
+                        found.depends_when_switched |= network_depends(model, name, node, switched=True) is True
                     found.is_closed = False
-            elif networks.makes_network(name):
-                if not _is_only_read(model, node) and not _is_left_out(made, model, node, making, run):
-                    found.depends |= network_depends(model, name, node, switched=False) is True
-                    found.depends_when_switched |= network_depends(model, name, node, switched=True) is True
-                found.is_closed = False
-            elif _is_given_dropout(node) and not drops_nothing(model, rate_of(node), making):
-                found.depends = True
-            elif isinstance(called, (Function, type(None))) and (methods is None or _method(model, node) in methods):
-                found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
-                is_other = called is not None and not is_own_method(called, holder)
-                found.others += [_maker(called, node, model, run)] if called is not None and is_other else []
+                elif _is_given_dropout(node) and not drops_nothing(model, rate_of(node), making):
+                    found.depends = True
+                elif isinstance(called, ClassObject):
+                    found.others.append(_Maker(called.definition, making_run(model, node, called.definition, run)))
+                elif isinstance(called, (Function, type(None))) and (
+                    methods is None or _method(model, node) in methods
+                ):
+                    found.is_closed = found.is_closed and (called is not None or _is_arithmetic(node))
+                    is_other = called is not None and not is_own_method(called, holder)
+                    found.others += [_maker(called, node, model, run)] if called is not None and is_other else []
     return found
 
 

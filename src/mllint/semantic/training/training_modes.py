@@ -242,9 +242,11 @@ def _is_for_something_else(helper: Helper, backwards: list[Event]) -> bool:
         if any(place is not None and may_be_made_of(frame, place, call) for place in places.values()):
             return False
         backwards = [event for event, place in places.items() if place is None]
-        returned = () if frame.function is None else frame.function.scope.returns
+        if not backwards or frame.function is None or frame.caller is None or frame.call is None:
+            return True
+        returned = frame.function.scope.returns
         is_returned = any(item.value is not None and may_be_made_of(frame, item.value, call) for item in returned)
-        if not backwards or not is_returned or frame.caller is None or frame.call is None:
+        if frame.function.is_plain and not is_returned:
             return True
         call, frame = frame.call, frame.caller
     return True
