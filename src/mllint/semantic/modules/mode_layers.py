@@ -292,7 +292,11 @@ def _parts(
             other = mentioned.definition
             found.others.append(_Maker(other, making_run(model, model.tree.call_of(named), other, run)))
         elif isinstance(node, cst.Call):
-            for called in makers(model, node.func, run):
+            called_ones = makers(model, node.func, run)
+            if len(called_ones) > 1 and not all(layer_depends(library_name(one), node) for one in called_ones):
+                found.is_closed = False  # one that is picked may have no mode
+                continue
+            for called in called_ones:
                 name = library_name(called)
                 if is_told(name):
                     if layer_depends(name, node) is True:
