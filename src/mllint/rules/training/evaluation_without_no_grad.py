@@ -82,10 +82,12 @@ def evaluate(network: nn.Module, loader) -> float:
 ## Fix safety
 
 Safe: the decorator is put on the function where nothing else in it wants gradients, nor in the functions of the project
-that it calls. Unsafe where something in the file of the model's class asks for gradients by `autograd.grad`: the model
-may need them for what it puts out; of a model that is not known, where any module of the project does. No fix is
-offered where one of the functions is there to be overridden, nor where a method of an object that is not known makes
-what the model is given of a batch and something else, as an attack does.
+that it calls, and where it gives what is evaluated, or what holds it, to nobody out of sight beside the loop:
+`trainer.fit_all(loader)` may train `trainer.network`; there the loop has to be put under `no_grad()`. Unsafe where
+something in the file of the model's class asks for gradients by `autograd.grad`: the model may need them for what it
+puts out; of a model that is not known, where any module of the project does. No fix is offered where one of the
+functions is there to be overridden, nor where a method of an object that is not known makes what the model is given of
+a batch and something else, as an attack does.
 
 ## References
 
@@ -104,7 +106,13 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until_done
-from mllint.semantic.training.evaluation import evaluates_with_graph, is_left_over, may_need_the_graph, trains_too
+from mllint.semantic.training.evaluation import (
+    evaluates_with_graph,
+    is_left_over,
+    may_need_the_graph,
+    trains_beside,
+    trains_too,
+)
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import failed_without, switches_off_itself, wants_no_gradients
 from mllint.syntax.shape import has_few_rounds
@@ -167,13 +175,14 @@ def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
     elif is_fed_out_of_sight(model, loop):  # perhaps an attack on another model, which needs gradients
         yield Finding(loop, help=f"put the calls of the model under `with {_framework(context)}.no_grad():`")
     else:
-        yield Finding(loop, help=_help(context, loop, "the loop"), fix=lambda: _fix(loop, context))
+        function = _evaluation_around(context, loop)
+        yield Finding(loop, help=_help(context, function, "the loop"), fix=lambda: _fix(loop, function, context))
 
 
 def _of_calls(calls: Iterable[cst.Call], context: Context) -> Iterator[Finding]:
     for call in calls:
         if not _is_let_be(call, context):
-            yield Finding(call, _ALL_AT_ONCE, _help(context, call, "the call"))
+            yield Finding(call, _ALL_AT_ONCE, _help(context, _evaluation_around(context, call), "the call"))
 
 
 def _is_let_be(node: cst.CSTNode, context: Context) -> bool:
@@ -181,11 +190,18 @@ def _is_let_be(node: cst.CSTNode, context: Context) -> bool:
     return is_left_over(context.model, node) or failed_without(context.model, node)
 
 
-def _help(context: Context, node: cst.CSTNode, what: str) -> str:
-    """What to write, on the function where nothing in it wants gradients, or around the place."""
-    framework, function = _framework(context), context.model.enclosing_function(node)
-    evaluates_only = function is not None and wants_no_gradients(context.model, function)
-    decorated = f"put `@{framework}.no_grad()` on the function, or {what}" if evaluates_only else f"put {what}"
+def _evaluation_around(context: Context, node: cst.For | cst.While | cst.Call) -> cst.FunctionDef | None:
+    """The function around a place, where nothing in it wants gradients, or may train what is evaluated."""
+    model, function = context.model, context.model.enclosing_function(node)
+    if function is None or not wants_no_gradients(model, function) or trains_beside(model, node):
+        return None
+    return function
+
+
+def _help(context: Context, function: cst.FunctionDef | None, what: str) -> str:
+    """What to write, on the function that only evaluates, or around the place."""
+    framework = _framework(context)
+    decorated = f"put {what}" if function is None else f"put `@{framework}.no_grad()` on the function, or {what}"
     return f"{decorated} under `with {framework}.no_grad():`"
 
 
@@ -195,9 +211,9 @@ def _framework(context: Context) -> str:
     return context.model.framework or ("paddle" if is_paddle else "torch")
 
 
-def _fix(loop: cst.For | cst.While, context: Context) -> NodeFix | None:
-    function, framework = context.model.enclosing_function(loop), context.model.framework
-    if function is None or framework is None or not wants_no_gradients(context.model, function):
+def _fix(loop: cst.For | cst.While, function: cst.FunctionDef | None, context: Context) -> NodeFix | None:
+    framework = context.model.framework
+    if function is None or framework is None:
         return None
     name, edit = context.need_import(framework)
     text = f"@{name}.no_grad()" + context.line_break(function)

@@ -31,6 +31,7 @@ from mllint.semantic.training.made_up import are_made_up
 from mllint.semantic.training.nearby import trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, is_used_for_backward
 from mllint.semantic.training.runs import LoopRun, Run
+from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
     EVAL,
     has_mode_from_file,
@@ -91,6 +92,32 @@ def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
     rounds = rounds_of(model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
+
+
+def trains_beside(model: "Model", node: cst.For | cst.While | cst.Call) -> bool:
+    """Whether the function of a loop or call that evaluates trains in another place, or something may that it calls
+    there and that cannot be looked into: it is given what is evaluated, or holds it. What gives the data does not.
+    """
+    if isinstance(node, cst.Call):
+        found = model.runs.at(node)
+        return any(_trains_beside(item.run, item.event.frame, node, (item.event,)) for item in found)
+    rounds = [(item.found.run, item.found.loop.frame, item.forwards) for item in rounds_of(model.runs.loops_at(node))]
+    return any(_trains_beside(run, frame, node, forwards) for run, frame, forwards in rounds)
+
+
+def _trains_beside(run: Run, frame: Frame, node: cst.CSTNode, forwards: tuple[Event, ...]) -> bool:
+    return any(
+        event.kind in TRAINING or any(may_switch_unseen(event, forward.thing) for forward in forwards)
+        for event in run.events
+        if _is_beside(event, frame, node)
+    )
+
+
+def _is_beside(event: Event, frame: Frame, node: cst.CSTNode) -> bool:
+    """Whether an event comes about in the run of a body, or by a call there, but not in a statement or call of it."""
+    led = list(event.frame.led_by())
+    places = [event.node, *(home.call for home in led if home.call is not None)]
+    return frame in led and not any(frame.model.tree.is_inside(place, node) for place in places)
 
 
 def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:
