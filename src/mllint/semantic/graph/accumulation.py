@@ -15,12 +15,12 @@ from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.expressions.sources import Sources, operands, paths_in
 from mllint.semantic.graph.losses import before_reduction, loss_of, may_walk, retaining
 from mllint.semantic.graph.spent_parts import is_spent_part, spent_last
-from mllint.semantic.graph.tensor_uses import TensorUses, is_only_reported
+from mllint.semantic.graph.tensor_uses import TensorUses, is_attribute_used, is_only_reported
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import attributes, bound_by, is_unpacked_into, mentions, reads, uses
+from mllint.semantic.names.uses import bound_by, is_unpacked_into, mentions, reads, uses
 from mllint.semantic.values import Elements, Function, Mapping, Module, Number, Repeated, Tensor, Text
 from mllint.syntax.shape import before_methods, detaches, dotted_path
 from mllint.syntax.walk import subtree
@@ -414,13 +414,15 @@ class Accumulator:
         if any(isinstance(use.parent, cst.Arg) and not self._takes_number(use.parent) for use in self._uses):
             return False
         is_number = all(self._begins_as_number(binding) for binding in self.beginnings)
-        return is_number and not TensorUses().any_of(self.model, self._read_everywhere)
+        return is_number and not self._is_used_as_tensor
 
     @property
-    def _read_everywhere(self) -> list[cst.BaseExpression]:
-        """The places that read the collection; those of an attribute in the whole file, of whatever object."""
+    def _is_used_as_tensor(self) -> bool:
+        """Whether somebody who reads the collection wants tensors of it; of an attribute, of whatever object."""
         _, is_path, attribute = self.key.partition(".")
-        return list(attributes(self.model, attribute)) if is_path else [use.node for use in self._uses]
+        if not is_path:
+            return TensorUses().any_of(self.model, [use.node for use in self._uses])
+        return is_attribute_used(self.model, attribute, class_around(self.model, self.node))
 
     def _takes_number(self, argument: cst.Arg) -> bool:
         call = self.model.tree.parent(argument)

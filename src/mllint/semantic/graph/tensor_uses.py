@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.uses import bound_by, mentions, uses
-from mllint.semantic.values import Text
+from mllint.semantic.graph.looked_at import filled_by, uses_inside
+from mllint.semantic.names.uses import attributes, bound_by, mentions, uses
+from mllint.semantic.values import Function, Text
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import dotted_path, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 _OF_NUMBERS = frozenset(name for kind in (float, list, tuple, dict, str) for name in dir(kind))
 _PARTS = (
@@ -51,11 +53,19 @@ class TensorUses:
             if isinstance(parent, cst.Return):
                 return self._is_used_by_callers(model, parent)
             if isinstance(parent, cst.Call) and not _gives_elements(parent, child):
-                return child is not parent.func and _takes_tensors(model, parent)
+                return isinstance(child, cst.Arg) and self._is_used_by(model, parent, child)
             if not isinstance(parent, (*_PARTS, cst.Arg, cst.Call)):
                 return False
             child = parent
         return False
+
+    def _is_used_by(self, model: "Model", call: cst.Call, arg: cst.Arg) -> bool:
+        """Whether a call takes tensors, or a function of the project uses what it is given by an argument as one."""
+        callee = model.value(call.func)
+        if not isinstance(callee, Function):
+            return _takes_tensors(model, call)
+        inside = uses_inside(callee.definition, call, arg, filled_by(callee))
+        return inside is None or self.any_of(callee.definition.model, inside)
 
     def _is_used_by_callers(self, model: "Model", statement: cst.Return) -> bool:
         function = model.enclosing_function(statement)
@@ -95,6 +105,14 @@ def _readers(model: "Model", word: str) -> Iterator["Model"]:
     """The file, and those that import the name from it."""
     yield model
     yield from model.importers(word)
+
+
+def is_attribute_used(model: "Model", attribute: str, owner: "ClassInfo | None") -> bool:
+    """Whether one reads an attribute of this name as a tensor, in the file or in one that reads it of the class."""
+    paths = () if owner is None else owner.members.readers_elsewhere(attribute)
+    others = () if paths is None else map(model.neighbour, paths)
+    readers = [model, *(other for other in others if other is not None)]
+    return paths is None or any(TensorUses().any_of(reader, attributes(reader, attribute)) for reader in readers)
 
 
 _NUMBER_ATTRIBUTES = frozenset({"item", "data", "detach", "tolist", "numpy", "cpu"})
