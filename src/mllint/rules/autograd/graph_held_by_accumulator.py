@@ -83,12 +83,13 @@ also goes into a list of which the round spends the sum, `torch.stack(losses).me
 
 ## Fix safety
 
-Safe: `.item()` where the total is a number before and is only used as one, also by those who get it from the function,
-`.detach()` where it is used as a tensor. `.detach()` keeps every bit of the total. `.item()` adds up in Python's own
-floats from then on, which are more exact than the tensor's, so the last digits may differ; and it waits for the GPU.
-None is offered where `backward()` is called on the list's last item, for that has to be the loss; what a second
-collection takes out of the first is mended with the first. Unsafe for what a function of the project gives back after
-its own `backward()`: it may be `None` on some way.
+Safe: `.item()` where the total is a number before and is only used as one, also by those who get it from the function
+or read it of the object, and by the functions of the project that they give it to, `.detach()` where it is used as a
+tensor. `.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more
+exact than the tensor's, so the last digits may differ; and it waits for the GPU. None is offered where `backward()` is
+called on the list's last item, for that has to be the loss; what a second collection takes out of the first is mended
+with the first. Unsafe for what a function of the project gives back after its own `backward()`: it may be `None` on
+some way.
 
 ## References
 
@@ -105,7 +106,7 @@ from mllint.edits import NodeFix, append_trailer, binds_trailers
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import METHODS, added_by_method, augmented, first_values, is_set_back, joined
-from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, spent_entry
+from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, may_be_number, spent_entry
 from mllint.semantic.graph.losses import retaining
 from mllint.semantic.graph.meters import fed
 from mllint.semantic.graph.spent_in_calls import is_spent_in_call
@@ -193,8 +194,9 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator | None, context: Contex
     as_number = is_one_number and accumulator.is_number
     method = "item" if as_number else "detach"
     part = accumulator.attached_part if as_number else accumulator.added
-    text = context.text(part).strip()
-    text = "..." if len(text) > 80 or "\n" in text else text if binds_trailers(part) else f"({text})"
+    bare = context.text(part).strip()
+    bare = "..." if len(bare) > 80 or "\n" in bare else bare
+    text = bare if bare == "..." or binds_trailers(part) else f"({bare})"
     # A function that trains may give back no loss at all where it did nothing.
     trust = Applicability.UNSAFE if accumulator.comes_back_spent else Applicability.SAFE
     if accumulator.spent_last is not None:  # it needs what is added as it is
@@ -210,7 +212,9 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator | None, context: Contex
     first = [item.value for item in first_values(accumulator) if item.value is not None and not detaches(item.value)]
     edits = [edit for item in (part, *first) for edit in append_trailer(item, f".{method}()")]
     fix = NodeFix(f"add `.{method}()`", tuple(edits), trust)
-    # A number has neither method.
     is_tensor = all(isinstance(item, Tensor) and not item.or_number for item in (value, *map(context.value, first)))
-    help_ = f"write `{text}.{method}()`" + (", also where it begins" if first else "")
+    written = f"`{text}.{method}()`"
+    if not is_tensor and any(may_be_number(context.model, item) for item in (part, *first)):  # which has neither method
+        written = f"`float({bare})`" if as_number else f"{written} where it is no number"
+    help_ = f"write {written}" + (", also where it begins" if first else "")
     yield Finding(node, message, help_, fix=(lambda: fix) if is_tensor else None)

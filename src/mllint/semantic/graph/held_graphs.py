@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import CUTTING, GIVING_PARAMETERS, MOVING
+from mllint.semantic.expressions.alternatives import alternatives
 from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
 from mllint.semantic.expressions.sources import operands, paths_in
 from mllint.semantic.files.testing import is_test_code
@@ -25,7 +26,7 @@ from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import mentions
-from mllint.semantic.values import Function, Instance, Output, Tensor, Value
+from mllint.semantic.values import Function, Instance, Number, Output, Tensor, Value
 from mllint.syntax.shape import (
     argument,
     constant,
@@ -33,6 +34,7 @@ from mllint.syntax.shape import (
     dotted_path,
     fingerprint,
     last_word,
+    part_at,
     string_literal,
     subscript_index,
 )
@@ -40,6 +42,19 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+
+
+def may_be_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a Python number on some of the ways on which it comes there."""
+    ways = [(model, node)]
+    for binding in model.reaching(node):
+        callee = model.value(binding.value.func) if binding.path and isinstance(binding.value, cst.Call) else None
+        returned = callee.definition.scope.returns if isinstance(callee, Function) else ()
+        parts = (part_at(statement.value, binding.path) for statement in returned)
+        home = callee.definition.model if isinstance(callee, Function) else model
+        ways += [(home, part) for part in parts if part is not None]
+    values = [item for home, part in ways for item in alternatives(home, part)]
+    return any(isinstance(item, Number) or (isinstance(item, Tensor) and item.or_number) for item in values)
 
 
 def holds_graph(accumulator: Accumulator) -> bool:
