@@ -67,7 +67,8 @@ file asks for the scaler's factor.
 ## Fix safety
 
 Unsafe: what the training does changes with the line that is added. No fix is offered where the loss is scaled only on
-some of the ways to the clip, or is unscaled behind it: there `unscale_()` has to be moved.
+some of the ways to the clip, nor where the same round unscales the gradients elsewhere: a second call raises, so it is
+the clipping that has to be moved behind the first.
 
 ## References
 
@@ -86,7 +87,7 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event
 from mllint.semantic.flow import clips
-from mllint.semantic.training.clipping import can_be_unscaled_at, step_after_scaled_clip
+from mllint.semantic.training.clipping import is_always_scaled_at, step_after_scaled_clip, unscaled_too_late
 
 rule = Rule(
     code="ML306",
@@ -103,13 +104,24 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that clip."""
     for call in clips(context.model):
         step = step_after_scaled_clip(context.model, call)
-        if step is not None:
-            text = _unscaling(call, step, context)
-            yield Finding(
-                call,
-                help=None if text is None else f"write `{text}` before the gradients are clipped",
-                fix=partial(_fix, call, step, text, context),
-            )
+        if step is None:
+            continue
+        late = unscaled_too_late(context.model, call, step)
+        if late is not None:
+            yield Finding(call, help=f"clip behind `{_written(late, context)}`, which must not be called a second time")
+            continue
+        text = _unscaling(call, step, context)
+        yield Finding(
+            call,
+            help=None if text is None else f"write `{text}` before the gradients are clipped",
+            fix=partial(_fix, call, text, context),
+        )
+
+
+def _written(event: Event, context: Context) -> str:
+    """A call of ``unscale_`` as it is written, where it stands in this file."""
+    node = context.model.runs.node_here(event)
+    return "scaler.unscale_(optimizer)" if node is None else context.text(node)
 
 
 def _unscaling(clip: cst.Call, step: Event, context: Context) -> str | None:
@@ -122,11 +134,11 @@ def _unscaling(clip: cst.Call, step: Event, context: Context) -> str | None:
     return f"{context.text(node.func.value)}.unscale_({context.text(node.args[0].value)})"
 
 
-def _fix(clip: cst.Call, step: Event, text: str | None, context: Context) -> NodeFix | None:
+def _fix(clip: cst.Call, text: str | None, context: Context) -> NodeFix | None:
     statement = context.statement(clip)
     if text is None or not isinstance(context.parent(statement), cst.SimpleStatementLine):
         return None
-    if not can_be_unscaled_at(context.model, clip, step):
+    if not is_always_scaled_at(context.model, clip):
         return None
     edit = insert_before(statement, text + context.line_break(statement))
     return NodeFix(f"insert `{text}`", (edit,), Applicability.UNSAFE)

@@ -186,15 +186,23 @@ def _clips_plain(occurrence: Occurrence) -> bool:
     )
 
 
-def can_be_unscaled_at(model: "Model", clip: cst.CSTNode, step: Event) -> bool:
-    """Whether ``unscale_`` can be put before a clip: the loss is always scaled there, and nobody unscales it later."""
+def is_always_scaled_at(model: "Model", clip: cst.CSTNode) -> bool:
+    """Whether the gradients are those of a scaled loss whenever a call clips them."""
+    return all(
+        isinstance(state, Event) and is_scaled(state)
+        for item in model.runs.each(clip)
+        for state in states_of(item.run, item.event)
+    )
+
+
+def unscaled_too_late(model: "Model", clip: cst.CSTNode, step: Event) -> Event | None:
+    """What unscales the gradients in the same round as a call that clips them, but elsewhere."""
     for item in model.runs.each(clip):
-        if not all(isinstance(state, Event) and is_scaled(state) for state in states_of(item.run, item.event)):
-            return False
         inside = events(item.event.loops[-1].body) if item.event.loops else item.run.events
-        if any(event.kind is Kind.UNSCALE and event.thing == step.thing for event in inside):
-            return False
-    return True
+        found = next((event for event in inside if event.kind is Kind.UNSCALE and event.thing == step.thing), None)
+        if found is not None:
+            return found
+    return None
 
 
 def _step_of_scaled_clip(occurrence: Occurrence) -> Event | None:
