@@ -51,14 +51,15 @@ class Net(nn.Module):
 Containers that are registered later (`self.layers = nn.ModuleList(self.layers)`, `nn.Sequential(*self.layers)`,
 `add_module`, `setattr`), or whose elements are attributes of their own, or are put into something else that is
 registered, or may be, also where a method or property gives the list out and somebody in the project asks for it who
-does so. Layers without weights, and those whose weights are fixed ones that somebody has moved:
-`conv.weight = nn.Parameter(kernel.cuda(), requires_grad=False)`. Modules that were made elsewhere and handed over, but
-for such lists; and those, too, where a call gives a list that is registered. A list of one module that is read as
-`self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand: gives their
-`parameters()` to an optimizer, as they may do themselves, calls their `train()`, sets their weights as attributes. What
-the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that are registered one
-by one, by `forward` too. Parameters that only hold a place: `forward` sets the list anew, or nothing but its length is
-read. Files that build static graphs with `paddle.static`, where the program holds the parameters.
+does so. Dicts of which only the constructor takes entries, by a key that it is given: a table of choices, `layers =
+list(self.known[kind].children())`. Layers without weights, and those whose weights are fixed ones that somebody has
+moved: `conv.weight = nn.Parameter(kernel.cuda(), requires_grad=False)`. Modules that were made elsewhere and handed
+over, but for such lists; and those, too, where a call gives a list that is registered. A list of one module that is
+read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand: gives
+their `parameters()` to an optimizer, as they may do themselves, calls their `train()`, sets their weights as
+attributes. What the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that
+are registered one by one, by `forward` too. Parameters that only hold a place: `forward` sets the list anew, or nothing
+but its length is read. Files that build static graphs with `paddle.static`, where the program holds the parameters.
 
 ## Fix safety
 
@@ -142,9 +143,13 @@ def _of_attribute(
     if not (contents.modules or contents.parameters) or container.is_hidden_on_purpose or container.is_looked_after:
         return
     wrapper = _WRAPPERS[owner.framework, what][contents.is_keyed]
-    if _is_tuple_by_a_comma(container):
-        message = "the comma at the end makes a tuple of it: it cannot be called, nor is it registered"
-        yield Finding(statement, message, "take the comma away", fix=lambda: _without_comma(value, context))
+    if _is_called(container):
+        if isinstance(container.display, cst.Tuple) and len(container.display.elements) == 1:
+            message = "the comma at the end makes a tuple of it: it cannot be called, nor is it registered"
+            yield Finding(statement, message, "take the comma away", fix=lambda: _without_comma(value, context))
+        else:
+            message = "this makes a tuple, which cannot be called, nor is it registered"
+            yield Finding(statement, message, f"assign what is called to `{context.text(target)}` alone")
         return
     kind = container.kind
     which = f"this {kind}" if value is statement.value and not path else f"the {kind} `{target.attr.value}`"
@@ -165,10 +170,9 @@ def _help(container: Container, contents: Contents, what: str, wrapper: str) -> 
     return f"wrap it in `nn.{wrapper}(...)`" if contents.is_uniform else f"put the {what} into `nn.{wrapper}(...)`"
 
 
-def _is_tuple_by_a_comma(container: Container) -> bool:
-    """Whether a tuple of one is called as if it were what it holds: ``self.act = nn.ReLU(),``."""
-    is_single = isinstance(container.display, cst.Tuple) and len(container.display.elements) == 1
-    return is_single and any(isinstance(parent, cst.Call) for parent in container.reads)
+def _is_called(container: Container) -> bool:
+    """Whether a tuple is called as if it were what it holds, as one that a comma makes: ``self.act = nn.ReLU(),``."""
+    return isinstance(container.display, cst.Tuple) and any(isinstance(item, cst.Call) for item in container.reads)
 
 
 def _without_comma(value: cst.BaseExpression, context: Context) -> NodeFix | None:

@@ -21,7 +21,7 @@ from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import constant, dotted_path, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -217,7 +217,22 @@ class Container:
         ):
             return True
         places = from_outside(self.definition, self.model, self.name)
-        return any(Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places)
+        return any(Trail(None, self.model).leads_on(node, MAX_STEPS) for node in places) or self._is_table_of_choices
+
+    @property
+    def _is_table_of_choices(self) -> bool:
+        """Whether it is a dict of which only the constructor takes entries, by a key that is not written there: what is
+        not taken is not used, and what is taken is kept elsewhere.
+        """
+        members = self.definition.members
+        reads = list(members.reads(self.name)) if self.contents.is_keyed else []
+        taken = [read for read in reads if not _puts_entry(read)]
+        return (
+            bool(taken)
+            and all(read.method in members.setting_up and _takes_entry(read) for read in taken)
+            and not any(True for _ in from_outside(self.definition, self.model, self.name))
+            and members.readers_elsewhere(self.name) == ()
+        )
 
     def _stands_for_inputs(self) -> bool:
         """Whether the parameters only hold a place: ``forward`` sets the attribute anew, or only its length is read.
@@ -298,3 +313,20 @@ class Container:
         """What stands around each read of the attribute."""
         for read in self.definition.members.reads(self.name):
             yield read.method.model.tree.parent(read.node)
+
+
+def _puts_entry(read: Read) -> bool:
+    """Whether a place puts an entry into a dict: ``self.makers[kind] = nn.Linear(3, 1)``."""
+    tree = read.method.model.tree
+    item = tree.parent(read.node)
+    return isinstance(item, cst.Subscript) and isinstance(tree.parent(item), cst.AssignTarget)
+
+
+def _takes_entry(read: Read) -> bool:
+    """Whether a place takes an entry out of a dict by a key that is not written out: ``self.makers[kind]``."""
+    tree = read.method.model.tree
+    parent = tree.parent(read.node)
+    call = tree.call_of(parent) if isinstance(parent, cst.Attribute) and parent.attr.value == "get" else None
+    given = None if call is None or not call.args else call.args[0].value
+    key = subscript_index(parent) if isinstance(parent, cst.Subscript) else given
+    return key is not None and constant(key) is ...
