@@ -364,6 +364,12 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
         ("README.md", "- Python 3.7, `PyTorch` >= 1.7\n- PaddlePaddle-gpu = 2.1\n", {"torch": "1.7", "paddle": "2.1"}),
         ("README.rst", "pip install torch==2.1 torchvision\nor torch == 1.8\n", {"torch": "1.8"}),
         ("README.md", "With PyTorch 2.0 it is faster. `pip install torch`, `my-torch==1.0`? torch = nothing.\n", {}),
+        ("README0.md", "## Get started\npaddlepaddle-gpu==2.1.0 [Warning: none newer]\n", {"paddle": "2.1"}),
+        ("README_en.md", "paddle >= 2.2, and PaddlePaddle 2.0 for the older branch\n", {"paddle": "2.2"}),
+        ("readme.zh-CN.md", "- 框架：PaddlePaddle 2.3.2；\n- torch>=1.8\n", {"torch": "1.8", "paddle": "2.3"}),
+        ("README_CN.md", "| PaddlePaddle | 2.1.2 |\n| `paddlepaddle-gpu` 2.4 |\n", {"paddle": "2.1"}),
+        ("README.md", "Paddle 2 is here. paddle-lite 2.10, PaddleOCR 2.6, paddle3d, Paddle/2.1, pypaddle 2.1\n", {}),
+        ("readmes.md", "torch==1.10.1\n", {}),
     ],
 )
 def test_versions_that_a_project_asks_for(tmp_path: Path, name: str, text: str, expected: dict[str, str]) -> None:

@@ -4,8 +4,8 @@ Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``
 (``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, conda's
 ``environment.yml``, ``environment-gpu.yml`` and the like, and the commands of an ``install.sh`` or ``setup_env.sh``: in
 the folder of a file, or the nearest one above it, up to the root of its project. The first that names the framework
-decides; where none does, a ``README`` in which such a requirement is written. These files only refine what the rules
-say, so one that cannot be read or understood counts as one that says nothing.
+decides; where none does, a ``README`` in which such a requirement, or a version of Paddle, is written. These files only
+refine what the rules say, so one that cannot be read or understood counts as one that says nothing.
 """
 
 import codecs
@@ -33,9 +33,11 @@ _CONDA_REQUIREMENT = re.compile(r"\s*-\s*[\"']?(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*
 _INSTALLED = re.compile(r"^[^#\n]*?\b(?:conda|mamba|pip3?)[ \t]+install\b((?:[^#\n\\;&|]|\\\n)*)", re.MULTILINE)
 _CHANNEL = frozenset({"-c", "--channel"})
 _CONDA_NAMES = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
+_PADDLE_NAME = r"paddle(?:paddle)?(?:[-_]gpu)?"
 _WRITTEN = re.compile(
-    r"(?<![\w-])(pytorch|torch|paddlepaddle(?:-gpu)?)(?:\s*`)?\s*((?:==|>=|~=|=)\s*v?\d[\w.]*)", re.IGNORECASE
+    rf"(?<![\w-])(pytorch|torch|{_PADDLE_NAME})(?:\s*`)?\s*((?:==|>=|~=|=)\s*v?\d[\w.]*)", re.IGNORECASE
 )
+_SAID = re.compile(rf"(?<![\w-]){_PADDLE_NAME}[\s*`:：|]*v?([1-9]\d*\.\d+)", re.IGNORECASE)
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
 
 
@@ -46,8 +48,9 @@ def says_versions(name: str) -> bool:
 
 
 def _is_readme(name: str) -> bool:
+    """Whether a file is named like a manual, also one of several: ``README.md``, ``README_en.md``, ``README0.md``."""
     stem, _, ending = name.lower().rpartition(".")
-    return stem == "readme" and ending in ("md", "rst", "txt")
+    return re.match("readme(?![a-z])", stem) is not None and ending in ("md", "rst", "txt")
 
 
 def _is_install_script(name: str) -> bool:
@@ -260,10 +263,19 @@ def _from_install_script(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _from_readme(folder: str) -> Iterator[tuple[str, str]]:
-    """What a README writes as a requirement, ``torch==1.10.1`` or ``PyTorch >= 1.7``; a bare name says nothing."""
+    """What a README writes as a requirement, ``torch==1.10.1`` or ``PyTorch >= 1.7``, and which Paddle it says it is
+    for: ``PaddlePaddle 2.3.2``, where it writes no requirement of that; a bare name says nothing.
+    """
     for name in _named(folder, _is_readme):
-        for package, specifier in _WRITTEN.findall(_read(os.path.join(folder, name))):
-            yield _CONDA_NAMES.get(package.lower(), package), re.sub(r"^=(?=[\s\d])", "==", specifier)
+        text = _read(os.path.join(folder, name))
+        written = [(_framework_of(word), specifier) for word, specifier in _WRITTEN.findall(text)]
+        yield from ((package, re.sub(r"^=(?=[\s\d])", "==", specifier)) for package, specifier in written)
+        if all(package == "torch" for package, _ in written):
+            yield from (("paddlepaddle", f"=={version}") for version in _SAID.findall(text))
+
+
+def _framework_of(word: str) -> str:
+    return "torch" if word.lower().endswith("torch") else "paddlepaddle"
 
 
 def _read(path: str) -> str:
