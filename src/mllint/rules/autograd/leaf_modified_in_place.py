@@ -37,7 +37,7 @@ arguments, functions that a table keeps, and what `forward` does only where it i
 Methods that the project calls on what it read from a file, by themselves or by another method of a module: `fuse()`.
 `w.data`, `w.detach()` and `torch.nn.init`, which switches gradients off itself. Tensors that are frozen somewhere in
 the file. In Paddle `w -= step`, which makes a new tensor (ML207), and the methods that do not check: `set_value`,
-`copy_`, `exponential_`.
+`copy_`, `exponential_`; and items, `w[0] = 1`, in projects that allow Paddle 2.1, of which 2.1.0 does not check either.
 
 ## Fix safety
 
@@ -117,7 +117,12 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         return
     value = context.value(leaf)
     framework = value.framework if isinstance(value, Tensor) else context.model.framework or "torch"
-    if framework == "paddle" and (change.how == "-=" or change.how in _UNCHECKED or leaf is not change.target):
+    if framework == "paddle" and (
+        change.how == "-="
+        or change.how in _UNCHECKED
+        or leaf is not change.target
+        or (change.how == "[...] =" and _items_are_unchecked(context))
+    ):
         return
     name = context.text(leaf)
     message = f"`{name}` is a leaf that needs a gradient: changing it in place raises"
@@ -135,6 +140,11 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         f"put it under `with {framework}.no_grad():`",
         fix=lambda: _under_no_grad(statement, framework, context),
     )
+
+
+def _items_are_unchecked(context: Context) -> bool:
+    """Whether a Paddle is allowed that writes an item of a leaf: the check came with 2.1.1 (Paddle#32972)."""
+    return context.paddle_version is not None and context.paddle_version < (2, 2)
 
 
 def _without_flag(framework: str, *, is_sure: bool) -> str:
