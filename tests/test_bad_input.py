@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,30 @@ def test_a_file_for_a_former_python_is_checked_but_for_its_fixes() -> None:
     # What is wrong beside it is said instead.
     Path("former.py").write_bytes(FORMER + b"x = 0755\n")
     assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
+
+
+@pytest.mark.parametrize("head", [b"", b"# a \xb7 b\n", b"#\n# \xb7\n", b"# coding: utf-8\n", b"\xef\xbb\xbf"])
+def test_a_comment_that_is_no_text_costs_the_fixes_only(head: bytes) -> None:
+    """Python imports such a file, and runs it only where it says that it is UTF-8."""
+    data = head + GOOD + b"y = 1  # a \xb7 b\nx.cuda()\n"
+    rows = [("ML101", 4 + head.count(b"\n")), ("ML101", 6 + head.count(b"\n"))]
+    Path("odd.py").write_bytes(data)
+    code, found = findings("odd.py", "--fix", "--unsafe-fixes")
+    assert (code, [(rule, row) for _, rule, row, _ in found if rule != "ML001"]) == (1, rows)
+    bad = [(row, message) for _, rule, row, message in found if rule == "ML001"]
+    message = "byte 0xb7 is not valid utf-8: Python imports this file, but does not run it"
+    first = 1 + data[: data.index(b"\xb7")].count(b"\n")
+    is_declared = b"coding" in head or head.startswith(b"\xef")
+    assert bad == ([] if is_declared else [(first, message)])
+    assert Path("odd.py").read_bytes() == data
+    # As Python has it, where there is no framework to import.
+    Path("plain.py").write_bytes(head + b"y = 1  # a \xb7 b\n")
+    assert findings("plain.py") == (0, [])
+    run, imported = (
+        subprocess.run([sys.executable, *how], capture_output=True, check=False).returncode
+        for how in (["plain.py"], ["-c", "import plain"])
+    )
+    assert (run == 0, imported) == (is_declared, 0)
 
 
 COMMANDS = b"""import torch

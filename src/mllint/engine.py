@@ -91,6 +91,7 @@ def lint(
         return Result(path, Status.SKIPPED)
     if may_fire:
         result = _lint(source, suppressions, rules, targets or Targets(), project, python_tree)
+        result = result if source.is_writable else _without_fixes(result)
         result = _with_faults(result, source) if names_framework(words) else _without_syntax_error(result)
     else:
         result = Result(path, Status.OK if is_python(source.program) else Status.SKIPPED)
@@ -370,6 +371,12 @@ def _unreadable(path: str, message: str, location: Location, help_text: str | No
     return Result(path, Status.SYNTAX_ERROR, (diagnostic,))
 
 
+def _without_fixes(result: Result) -> Result:
+    """The result of a file into which nothing can be written."""
+    left = tuple(msgspec.structs.replace(item, fix=None) for item in result.diagnostics)
+    return msgspec.structs.replace(result, diagnostics=left)
+
+
 def _with_faults(result: Result, source: Source) -> Result:
     """The result with what is wrong with the parts of the file that cannot be read."""
     if not source.faults:
@@ -379,7 +386,7 @@ def _with_faults(result: Result, source: Source) -> Result:
         for fault in source.faults
     )
     # What stands there in the program is nothing that the cell says.
-    unread = {fault.place.cell for fault in source.faults}
+    unread = {fault.place.cell for fault in source.faults} - {None}
     found = (item for item in result.diagnostics if item.location.cell not in unread)
     diagnostics = sorted((*said, *found), key=lambda diagnostic: diagnostic.sort_key)
     status = Status.SYNTAX_ERROR if result.status is Status.OK else result.status

@@ -56,10 +56,8 @@ class Annotator:
         try:
             source = Source.from_bytes(outcome.source, task.path)
             data = source.encode(with_comments(source, wanted, self._annotation))
-        except (DecodingError, UnicodeEncodeError) as error:
+        except (DecodingError, UnicodeEncodeError, UnwritableError) as error:
             return msgspec.structs.replace(outcome, problem=f"no comment was written: {error}")
-        except UnwritableError:
-            return msgspec.structs.replace(outcome, problem="no comment was written: it would reach another cell")
         result = self._runner.outcome(msgspec.structs.replace(task, data=data)).result
         left = tuple(item for item in result.diagnostics if item.code not in hidden)
         codes_left = Counter(item.code for item in left)

@@ -21,6 +21,7 @@ from mllint.syntax.source import Fault, Source, UnwritableError, decoded_text
 
 _MARK = "# %% cell"
 _LANGUAGES = ("python", "ipython")
+_ACROSS = "it would reach another cell"
 
 
 class _Part(NamedTuple):
@@ -71,7 +72,7 @@ class NotebookSource(Source):
         data = super().encode(self._notebook.with_texts(texts))
         written = NotebookSource(data, self.path)
         if written.text != text or written.commands != self.commands:
-            raise UnwritableError
+            raise UnwritableError(_ACROSS)
         return data
 
     def _taken_apart(self, text: str) -> Iterator[str]:
@@ -82,12 +83,12 @@ class NotebookSource(Source):
         """
         heads = [part.head for part in self._parts]
         if any(text.count(f"\n{head}") + text.startswith(head) != 1 for head in heads):
-            raise UnwritableError
+            raise UnwritableError(_ACROSS)
         starts = [0, *(text.find(f"\n{head}") + 1 for head in heads[1:]), len(text)]
         for head, (start, end) in zip(heads, pairwise(starts), strict=True):
             content = text[start + len(head) : end]
             if not text.startswith(head, start) or not content.endswith("\n"):
-                raise UnwritableError
+                raise UnwritableError(_ACROSS)
             yield content[:-1]
 
     @property

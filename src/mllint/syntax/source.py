@@ -19,6 +19,9 @@ _LINE_END = re.compile(r"\r\n?|\n")
 # encoding.
 _REWRITTEN = re.compile(rb"\A(?:[^\r\n]*\r?\n)?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*future[-_]fstrings\b")
 
+_COOKIE = re.compile(rb"\A(?:[ \t\f]*(?:#[^\r\n]*)?\r?\n)?[ \t\f]*#[^\r\n]*?coding[:=]")
+_ODD_HELP = "write it in UTF-8, or say above which encoding it is in; what else is found here has no fix till then"
+
 
 class DecodingError(Exception):
     """The bytes are not text in the encoding that the file declares (or in UTF-8), or no notebook; ``row`` is 1-based.
@@ -33,7 +36,7 @@ class DecodingError(Exception):
 
 
 class UnwritableError(Exception):
-    """The text cannot be put where the text of the file was."""
+    """The text cannot be put where the text of the file was, and why not."""
 
 
 class Fault(NamedTuple):
@@ -78,6 +81,15 @@ def decoded_text(body: bytes, encoding: str) -> str:
         raise DecodingError(f"{encoding} is not an encoding of text", 1) from None
 
 
+def _is_imported(data: bytes) -> bool:
+    """Whether Python imports a file of such bytes: it takes some that are no UTF-8 where they stand in comments."""
+    try:
+        syntax_tree(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 class Source:
     """The decoded text of one file and how to get back to its bytes.
 
@@ -90,6 +102,9 @@ class Source:
     """
 
     __slots__ = ("__dict__", "byte_order_mark", "encoding", "faults", "path", "program", "text")
+
+    is_writable = True
+    """Whether another text can be put where this one was."""
 
     def __init__(self, text: str, path: str, encoding: str = "utf-8", byte_order_mark: bytes = b"") -> None:
         self.text = self.program = text
@@ -122,10 +137,17 @@ class Source:
         try:
             encoding = _encoding_of(data)
         except (SyntaxError, UnicodeDecodeError) as error:
-            raise DecodingError(str(error).partition(" for ")[0], 1) from None
+            if not _is_imported(data):
+                raise DecodingError(str(error).partition(" for ")[0], 1) from None
+            encoding = "utf-8"
         if mark:
             encoding = "utf-8"
-        text = decoded_text(data[len(mark) :], encoding)
+        try:
+            text = decoded_text(data[len(mark) :], encoding)
+        except DecodingError as error:
+            if encoding.startswith("utf-8") and b"\0" not in data and _is_imported(data):
+                return OddSource(data, path, mark, error)
+            raise
         if "\0" in text:
             raise DecodingError("source contains a NUL byte", text.count("\n", 0, text.index("\0")) + 1)
         return cls(text, path, encoding, mark)
@@ -195,7 +217,34 @@ class Source:
         return count - 1 if count > 1 and self.line_starts[-1] == len(self.text) else count
 
 
-def syntax_tree(text: str) -> ast.Module:
+class OddSource(Source):
+    """A file with comments that are no UTF-8: what it holds is known, but for these, and nothing is written into it.
+
+    Python imports it. It runs it, too, if a cookie or a byte-order mark says that it is UTF-8, and refuses to otherwise
+    (seen in 3.8 to 3.13).
+    """
+
+    is_writable = False
+
+    def __init__(self, data: bytes, path: str, byte_order_mark: bytes, error: DecodingError) -> None:
+        super().__init__(data[len(byte_order_mark) :].decode("utf-8", "replace"), path, byte_order_mark=byte_order_mark)
+        self._data = data
+        if not byte_order_mark and _COOKIE.match(data) is None:
+            message = f"{error}: Python imports this file, but does not run it"
+            self.faults = (Fault(Location(error.row, 1), message, _ODD_HELP),)
+
+    def encode(self, text: str) -> bytes:
+        """The bytes of the file, for its own text.
+
+        Raises:
+            UnwritableError: another text.
+        """
+        if text != self.text:
+            raise UnwritableError("what stands there in other comments is no UTF-8")
+        return self._data
+
+
+def syntax_tree(text: str | bytes) -> ast.Module:
     """Python's own tree of a file's text, without a word about what is doubtful in it. Raises what ``ast`` raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
