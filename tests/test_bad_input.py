@@ -156,6 +156,19 @@ def test_a_comment_that_is_no_text_costs_the_fixes_only(head: bytes) -> None:
     assert (run == 0, imported) == (is_declared, 0)
 
 
+def test_a_parameter_that_is_there_twice_is_no_python() -> None:
+    """Python parses it, and compiles it in no version; the rest is checked, without fixes."""
+    data = GOOD + b"'\xc3\xa9'; f = lambda a, *, b, a: a\ndef g(self, a, *b, c=1, **d):\n    x.cuda()\n"
+    Path("twice.py").write_bytes(data)
+    code, found = findings("twice.py", "--fix", "--unsafe-fixes")
+    assert (code, [(rule, row) for _, rule, row, _ in found]) == (1, [("ML101", 4), ("ML001", 5), ("ML101", 7)])
+    assert found[1][3].startswith("duplicate ")
+    assert found[1][3].endswith("'a' in function definition")
+    assert Path("twice.py").read_bytes() == data
+    with pytest.raises(SyntaxError, match="duplicate "):
+        compile(data, "twice.py", "exec")
+
+
 COMMANDS = b"""import torch
 %matplotlib inline
 !pip install 'torch \\

@@ -18,7 +18,7 @@ from mllint.semantic.model import Model
 from mllint.semantic.names.in_use import is_out_of_use
 from mllint.semantic.project import Project
 from mllint.syntax.bare import NotBareError, bare_tree
-from mllint.syntax.former import FormerPython, readable_tree
+from mllint.syntax.former import FormerPython, readable_tree, refused_by_compiler
 from mllint.syntax.gate import is_notebook, may_hold_suppressions, names_framework
 from mllint.syntax.leftovers import leftover
 from mllint.syntax.parse import ParseError, parse
@@ -115,8 +115,10 @@ def _lint(
     bare = _bare_model(source, project, python_tree)
     if bare is not None:
         rules = _rules_that_find(source, bare, rules, targets)
-        if bare.tree.former is not None:
-            return _of_former_python(source, bare.tree.former, bare, rules, suppressions, targets)
+        functions = bare.tree.by_type.get(cst.Parameters, ())
+        former = bare.tree.former or refused_by_compiler(source.program, functions)
+        if former is not None:
+            return _of_former_python(source, former, bare, rules, suppressions, targets)
         if not rules.rules:
             return Result(path, Status.OK)
         result = _placed_by_python(source, bare, rules, suppressions, targets, python_tree)

@@ -55,9 +55,10 @@ Please report it, with the line of source that the finding names.
 The file has a syntax error, is Python 2, does not decode in its encoding, holds NUL bytes, or nests
 deeper than any parser goes. `--fix` leaves it as it is. Of a program that only a former Python can run
 (`print loss`, `x.cuda(async=True)`), or with a comment that is no UTF-8, which Python imports but does
-not run, the rest was checked; of any other nothing else was. The other files went on. Lines of IPython
-(`!pip install torch`, `%matplotlib inline`), as in a notebook that was saved as a program, count as if
-they were not there; there are no fixes in such a file.
+not run, or in which a function has a parameter twice, the rest was checked; of any other nothing else
+was. The other files went on. Lines of IPython (`!pip install torch`, `%matplotlib inline`), as in a
+notebook that was saved as a program, count as if they were not there; there are no fixes in such a
+file.
 
 Of a notebook each cell that cannot be read is reported, and the others are checked and mended all the same. What is no
 notebook of format 4 (broken JSON, a former format) is reported as a whole.

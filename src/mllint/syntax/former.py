@@ -12,7 +12,11 @@ that, so nothing is said of these, and the rest is checked.
 
 import ast
 import re
+import warnings
+from collections.abc import Iterable
 from typing import NamedTuple
+
+import libcst as cst
 
 from mllint.syntax.source import syntax_tree
 
@@ -72,6 +76,28 @@ def readable_tree(text: str) -> tuple[ast.Module, FormerPython | None]:
                 node.arg = "async"
         return tree, FormerPython("", 1, 1) if told is None else said_of(told, text)
     raise told or present
+
+
+def refused_by_compiler(text: str, functions: Iterable[cst.Parameters]) -> FormerPython | None:
+    """What Python has against a text that it can parse, and no Python can run: a function has a parameter twice.
+
+    The compiler is asked only where there is one: it takes as long as most of what is done here.
+    """
+    if not any(map(_has_one_twice, functions)):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return said_of(error, text) if error.msg.startswith("duplicate ") else None
+    return None
+
+
+def _has_one_twice(function: cst.Parameters) -> bool:
+    every = [*function.posonly_params, *function.params, *function.kwonly_params]
+    names = [item.name.value for item in (*every, function.star_arg, function.star_kwarg) if type(item) is cst.Param]
+    return len(names) > len(set(names))
 
 
 def said_of(error: SyntaxError, text: str) -> FormerPython:
