@@ -138,6 +138,10 @@ class Project:
         """Whether a file saves or loads state dicts by the look of it."""
         return bool(self.reads.note(str(reader), ("saves", str(path))))
 
+    def moves_modules(self, path: Path, reader: Path) -> bool:
+        """Whether a file speaks of devices, or turns numbers into others: it may move modules."""
+        return bool(self.reads.note(str(reader), ("moves", str(path))))
+
     def is_written_near(self, reader: Path, pattern: re.Pattern[bytes]) -> bool:
         """Whether the pattern matches in a Python file below the folder of a file, or right in a folder above it."""
         return self._is_written_below(reader.parent, reader, pattern)

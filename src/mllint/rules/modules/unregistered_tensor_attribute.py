@@ -64,6 +64,7 @@ class Scale(nn.Module):
   made on a device, given to an optimizer or to `torch.autograd.grad`, set to something else later (new numbers by a
   method that `forward` does not call are nothing else), also from outside; and one whose `.grad` the code reads, where
   nobody in sight moves, saves or asks for the parameters of a module.
+- What is made in a script on its own that never says a word of devices or types of numbers: nothing moves there.
 - What stays where it is as well: what a method computes with a tensor that it makes right there; 0-d tensors, which
   work with those on any device; what a base class of PyTorch has registered, as losses do their `weight`.
 - Tables that are read for their shape, as an index, or one number at a time; tensors without elements; those of tests;

@@ -27,12 +27,15 @@ MAX_KEPT_BYTES = 8_000_000
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
-``importers NAME WORD``, ``linked PATH``, ``takes PATH WORD``, ``told WORD``, ``tree``.
+``moves PATH``, ``importers NAME WORD``, ``linked PATH``, ``takes PATH WORD``, ``told WORD``, ``tree``.
 """
 
 MAX_LINKED = 5
 """How many files that hang together are one program, and no collection."""
 
+_MOVING = re.compile(
+    rb"\.to\(|cuda|device|\b[gx]pus?\b|\.(?:half|float|double|bfloat16|type)\(|arallel|ccelerat|ightning"
+)
 _CHECKPOINT_WORDS = (b".save(", b"state_dict(", b"set_dict(", b"load_dict(")
 _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "build", "dist"})
 # A pattern that begins with a line's end is looked for twice as fast as one that begins with `^`.
@@ -72,6 +75,7 @@ class Disk:
             "importers": self._importers,
             "linked": self._linked,
             "module": self._module,
+            "moves": self._moves,
             "near": self._near,
             "saves": self._saves,
             "scripts": self._scripts,
@@ -136,6 +140,9 @@ class Disk:
         text = self.read(Path(path)) or b""
         is_relevant = b"torch" in text or b"paddle" in text
         return "yes" if is_relevant and any(word in text for word in _CHECKPOINT_WORDS) else ""
+
+    def _moves(self, path: str) -> str:
+        return "yes" if _MOVING.search(self.read(Path(path)) or b"") else ""
 
     # -- where modules are -------------------------------------------------------------------------------------------
 

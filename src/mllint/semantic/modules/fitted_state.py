@@ -98,8 +98,9 @@ def _computes_with_parameter(model: "Model", node: cst.BaseExpression) -> bool:
         case cst.Call(func=cst.Attribute(value=inner, attr=cst.Name(value=word))):
             if word in _SHOWING or word[:1].isupper():
                 return False  # a class is called by the other names
-            given = [arg.value for arg in node.args]
-            return any(_is_trained(model, item) for item in (inner, *given))
+            return any(_is_trained(model, item) for item in (inner, *(arg.value for arg in node.args)))
+        case cst.Call(func=cst.Name(value=word)):  # `exp(self.low)`
+            return not word[:1].isupper() and any(_is_trained(model, arg.value) for arg in node.args)
     return False
 
 

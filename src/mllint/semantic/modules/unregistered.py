@@ -15,6 +15,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import carried_state, fitted_state, handed_over, plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
+from mllint.semantic.modules.never_moved import is_never_moved
 from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
 from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_plain
 from mllint.semantic.modules.trained_by_hand import is_trained_by_hand
@@ -89,8 +90,12 @@ def lost(
     """What the module ``owner`` loses where a statement assigns to an attribute of it; ``None``: nothing."""
     written = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
     if written is not target:
-        return _lost_among_others(model, owner, statement, target)
-    return None if statement.value is None else _lost(model, owner, target.attr.value, statement, statement.value)
+        found = _lost_among_others(model, owner, statement, target)
+    else:
+        value = statement.value
+        found = None if value is None else _lost(model, owner, target.attr.value, statement, value)
+    is_of_moves = found is not None and found.how in (Loss.LEFT_BEHIND, Loss.CONTAINED)
+    return None if is_of_moves and is_never_moved(owner) else found
 
 
 def _lost(
