@@ -42,9 +42,10 @@ decided. `pickle_module=...`, beside which `weights_only=True` raises. For a PyT
 used as a whole module, or read for an attribute that no plain value has, or has to be an object of a class of the
 project, or has entries that NumPy computes with, or comes from the file to which the code saves one, or what is used
 as one: these cannot be read this way. That file is also what the function beside writes (`save_checkpoint(name)`
-beside `load_checkpoint(path)`). What the code has written itself into a temporary folder of its own, or its memory. A
-second try where a load with `weights_only` has failed, and a first try where the `except` reads with
-`weights_only=False`, of what PyTorch 2.6 refuses.
+beside `load_checkpoint(path)`), or all that the project saves with the entries that are read. What the code has written
+itself into a temporary folder of its own, or its memory; what the same function has saved above, or saves where it is
+not there yet (a cache); and what tests read. A second try where a load with `weights_only` has failed, and a first try
+where the `except` reads with `weights_only=False`, of what PyTorch 2.6 refuses.
 
 The lowest version is that of the `target-version` setting, or else of the project's requirements.
 
@@ -70,6 +71,8 @@ from mllint.edits import NodeFix, insert_after, replace
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.own_files import is_own_file
 from mllint.semantic.checkpoints.refused import is_refused, may_hold_object
+from mllint.semantic.checkpoints.saved_objects import is_saved_with_object
+from mllint.semantic.files.testing import is_test_code
 from mllint.syntax.shape import argument, constant, has_star_arguments
 from mllint.syntax.walk import subtree
 
@@ -101,7 +104,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             saves_too = "save" in context.model.calls_by_word  # what it saves is what is to be changed
             yield Finding(call, _REFUSED, _HELP_REFUSED, fix=None if saves_too else lambda: _fix(call, given, "False"))
         return
-    if may_hold_object(context.model, call) or _is_other_way(call, context) or is_own_file(context.model, call):
+    if is_test_code(context.model) or is_own_file(context.model, call):
+        return
+    if may_hold_object(context.model, call) or _is_other_way(call, context):
+        return
+    if is_saved_with_object(context.model, call):
         return
     help_ = "add `weights_only=True`, if the file holds nothing but tensors and plain values"
     yield Finding(call, help=help_, fix=lambda: _fix(call, given, "True"))

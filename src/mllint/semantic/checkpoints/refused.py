@@ -65,6 +65,7 @@ _OTHER_ERRORS = frozenset({
 _DECLARE_NO_CLASS = re.compile(r"\.(?:TypedDict|Protocol|Parameter|Tensor)$")
 _MAKING_ARRAYS = frozenset({"numpy.array"})
 """What is given lists as well. `asarray` is for what may be an array already."""
+_TAKING = frozenset({"get", "pop"})
 _STEPS = 3
 
 
@@ -72,10 +73,7 @@ def may_hold_object(model: "Model", load: cst.Call) -> bool:
     """Whether what a call of ``torch.load`` reads may be no tensor, plain value or collection of these: it is used as
     a module, read for what none of these has, or has to be of a class of the project.
     """
-    statement = model.tree.parent(load)
-    found: list[cst.BaseExpression] = [load]
-    if isinstance(statement, (cst.Assign, cst.AnnAssign)):
-        found += uses_of_bound(model, statement)
+    found = _may_be_read(model, load, _STEPS)
     is_used = any(_may_be_object(model, node) or _has_to_be_of_class(model, node) for node in found)
     return is_used or _is_declared(model, load) or any(map(may_save_object, saves_to_same(model, load)))
 
@@ -173,8 +171,6 @@ def _is_saved_as_object(model: "Model", load: cst.Call) -> bool:
 def _may_be_object(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a module, or any other object, is used like that, or an entry of what is read there."""
     parent = model.tree.parent(node)
-    while isinstance(parent, cst.Subscript) and parent.value is node:
-        node, parent = parent, model.tree.parent(parent)
     if isinstance(parent, cst.Attribute) and parent.value is node:
         name = parent.attr.value
         return name in OF_MODULES | _ALSO_OF_MODULES or not is_of_plain_value(name)
@@ -210,6 +206,22 @@ def _read(
         for use in uses_of_bound(model, parent):
             if not _is_asked_first(model, use, load):
                 yield from _read(model, use, load, steps - 1, is_entry=is_entry)
+
+
+def _may_be_read(model: "Model", node: cst.BaseExpression, steps: int) -> Iterator[cst.BaseExpression]:
+    """Where a loaded thing is read, or an entry of it, also if the code reckons with several kinds of file."""
+    yield node
+    chosen, parent = node, model.tree.parent(node)
+    while isinstance(parent, cst.BooleanOperation) or (isinstance(parent, cst.IfExp) and parent.test is not chosen):
+        chosen, parent = parent, model.tree.parent(parent)
+        yield chosen
+    if isinstance(parent, cst.Subscript) and parent.value is chosen:
+        yield from _may_be_read(model, parent, steps)
+    elif isinstance(parent, cst.Attribute) and parent.attr.value in _TAKING and (call := model.tree.call_of(parent)):
+        yield from _may_be_read(model, call, steps)
+    elif isinstance(parent, (cst.Assign, cst.AnnAssign)) and parent.value is chosen and steps:
+        for use in uses_of_bound(model, parent):
+            yield from _may_be_read(model, use, steps - 1)
 
 
 def _need_not_be_there(model: "Model", item: cst.Subscript, key: str) -> bool:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import STATEFUL
-from mllint.semantic.checkpoints.contents import FromFile
+from mllint.semantic.checkpoints.contents import FromFile, Record
 from mllint.semantic.checkpoints.counterparts import saved_beside
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Place
@@ -19,9 +19,9 @@ from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import only_assigned
-from mllint.semantic.names.uses import mentions
+from mllint.semantic.names.uses import mentions, uses_of_bound
 from mllint.semantic.values import Array, Elements, Instance, Mapping, Module, Object, Options, Value
-from mllint.syntax.shape import argument, dotted_path
+from mllint.syntax.shape import argument, dotted_path, string_literal, subscript_index
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ _OF_VALUES = frozenset({name for kind in _PLAIN for name in dir(kind)})
 _PICKLED_OTHERWISE = ("__reduce__", "__reduce_ex__")
 _WITHOUT_STATE = ("loader", "sampler")
 """Objects of the framework that are saved whole, or not at all."""
+MAX_FILES = 20
+"""How many files of a project are looked at for what they save with an entry."""
 _STEPS = 4
 """Through how many names and collections an entry is looked for."""
 
@@ -142,6 +144,40 @@ def _set_later(model: "Model", node: cst.BaseExpression, path: str) -> Iterator[
         statement = model.tree.parent(target) if isinstance(target, cst.AssignTarget) else None
         if isinstance(statement, cst.Assign) and function_around(model, use) is function:
             yield statement.value
+
+
+def is_saved_with_object(model: "Model", load: cst.Call) -> bool:
+    """Whether the project saves all the entries that are read there by their names with an object beside, each time.
+
+    That is for a file of which nobody knows what saves it.
+    """
+    keys = _keys_read(model, load)
+    if not keys or model.project is None or saves_to_same(model, load):
+        return False
+    paths = model.project.users("torch", max(sorted(keys), key=len))[:MAX_FILES]
+    others = (model if path == model.path else model.neighbour(path) for path in paths)
+    places = [
+        saved.place
+        for other in others
+        if other is not None and "save" in other.calls_by_word
+        for saved in other.surroundings.saved
+        if saved.place.model is other and isinstance(saved.content, Record) and keys <= saved.content.items.keys()
+    ]
+    return bool(places) and all(map(may_save_object, places))
+
+
+def _keys_read(model: "Model", load: cst.Call) -> set[str]:
+    """The names of the entries that are taken of what is read, at once or by its name."""
+    statement = model.tree.parent(load)
+    found = [load, *(uses_of_bound(model, statement) if isinstance(statement, cst.Assign) else ())]
+    keys: set[str | None] = set()
+    for node in found:
+        item = model.tree.parent(node)
+        if isinstance(item, cst.Subscript) and item.value is node:
+            keys.add(string_literal(subscript_index(item)))
+        elif isinstance(item, cst.Attribute) and item.attr.value == "get" and (call := model.tree.call_of(item)):
+            keys.add(string_literal(call.args[0].value) if call.args else None)
+    return {key for key in keys if key is not None}
 
 
 def saves_object(place: Place) -> bool:
