@@ -86,11 +86,12 @@ def _is_test(function: cst.FunctionDef) -> bool:
 
 
 def ends_a_test(model: "Model", statement: cst.BaseSmallStatement) -> bool:
-    """Whether a statement is the last that a test does: to see that it runs."""
+    """Whether a statement is the last that a test does, or a file that tries itself out: to see that it runs."""
     function, line = model.enclosing_function(statement), model.tree.parent(statement)
     block = None if line is None else model.tree.parent(line)
-    is_last = isinstance(block, cst.IndentedBlock) and block.body[-1] is line
-    return is_last and function is not None and _is_test(function)
+    if line is None or not isinstance(block, cst.IndentedBlock) or block.body[-1] is not line:
+        return False
+    return is_tried_out(model, line) if function is None else _is_test(function)
 
 
 def is_meant_to_fail(model: "Model", node: cst.CSTNode) -> bool:

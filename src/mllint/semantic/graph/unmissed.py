@@ -9,6 +9,7 @@ from mllint.semantic.graph.devices import is_made_on_cpu
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
 from mllint.semantic.graph.needless import PLACING, before_writes
 from mllint.semantic.graph.placement import is_read_below, reads_clock
+from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.names.uses import uses
@@ -32,6 +33,7 @@ _MOVING = (*PLACING, "cpu")
 _CONVERTING = frozenset({*_MOVING, "float", "double", "half", "long", "int", "bool", "type", "type_as", "contiguous"})
 _RANDOM = frozenset({"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm"})
 _LOSSES = ("loss", "entropy")
+_OF_NUMBERS = frozenset({"float", "int", "print", "round"})
 
 
 def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cst.BaseExpression) -> bool:
@@ -41,7 +43,7 @@ def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cs
         return True
     if _asks_for_cpu(model, call) and _is_on_cpu(model, operand):
         return True
-    if detaches(call) and (_is_computed_without_gradients(model, operand) or _is_shown_to_be_a_leaf(model, operand)):
+    if detaches(call) and _has_no_use_of_graph(model, statement, operand):
         return True
     if word == "expand_as" and _is_spread_anyway(model, call):
         return True
@@ -100,6 +102,13 @@ def _is_bound_on_cpu(model: "Model", binding: Binding) -> bool:
     return _is_bound_by_loader(model, binding) if value is None else is_made_on_cpu(model, value)
 
 
+def _has_no_use_of_graph(model: "Model", statement: cst.Expr, operand: cst.BaseExpression) -> bool:
+    """Whether what is detached has no graph, or one that nobody asks for any more."""
+    if _is_computed_without_gradients(model, operand) or _is_shown_to_be_a_leaf(model, operand):
+        return True
+    return _is_over_with(model, statement, operand)
+
+
 def _is_computed_without_gradients(model: "Model", operand: cst.BaseExpression) -> bool:
     """Whether what is detached was computed where gradients are switched off: it has no graph."""
     computed = all_assigned(model, operand) if isinstance(operand, cst.Name) else []
@@ -107,6 +116,33 @@ def _is_computed_without_gradients(model: "Model", operand: cst.BaseExpression) 
     return bool(computed) and all(
         isinstance(before_methods(item), operations) and model.gradients.inside(item) == "off" for item in computed
     )
+
+
+def _is_over_with(model: "Model", statement: cst.Expr, operand: cst.BaseExpression) -> bool:
+    """Whether the gradients of what is detached have been computed above, and below nothing but its number is read:
+    its graph is freed, and goes with the name.
+    """
+    found = [use for binding in model.reaching(operand) for use in uses(model, binding) if use is not operand]
+    scope = model.scope_of(statement)
+    above = [use for use in found if is_above(scope, use, statement)]
+    if not isinstance(operand, cst.Name) or not any(_method_on(model, use) == "backward" for use in above):
+        return False
+    return all(_is_end(model, use) for use in found if not is_above(scope, use, statement))
+
+
+def _is_end(model: "Model", use: cst.BaseExpression) -> bool:
+    """Whether a use reads but the number of a thing, or deletes its name."""
+    parent, taker = model.tree.parent(use), model.tree.call_given(use)
+    if isinstance(parent, (cst.Del, cst.FormattedStringExpression)) or _method_on(model, use) == "item":
+        return True
+    return taker is not None and last_word(taker.func) in _OF_NUMBERS
+
+
+def _method_on(model: "Model", use: cst.BaseExpression) -> str | None:
+    """The method that is called on a thing."""
+    parent = model.tree.parent(use)
+    is_called = isinstance(parent, cst.Attribute) and parent.value is use and model.tree.call_of(parent) is not None
+    return parent.attr.value if isinstance(parent, cst.Attribute) and is_called else None
 
 
 def _is_shown_to_be_a_leaf(model: "Model", operand: cst.BaseExpression) -> bool:
