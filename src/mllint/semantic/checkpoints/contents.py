@@ -108,7 +108,7 @@ def entry(content: "Content | None", key: str) -> "Content | None":
     match content:
         case Record() if key in content.items:
             return content.items[key]
-        case Record() if not content.is_open:
+        case Record() if not content.is_open and content.items:  # an empty one stands for something else
             return Absent(key, content)
         case State() if isinstance(content.owner, Module):
             return Absent(key, content)  # a tensor at best, never a dict

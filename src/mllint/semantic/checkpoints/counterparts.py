@@ -52,7 +52,7 @@ def never_saved(model: "Model", given: cst.BaseExpression, content: Content | No
     found: list[tuple[Saved, Content]] = []
     for saved in saves:
         inner = entry_at(saved.content, trail)
-        if not isinstance(inner, Absent) or not isinstance(inner.holder, Record) or not inner.holder.items:
+        if not isinstance(inner, Absent) or not isinstance(inner.holder, Record):
             return []
         found.append((saved, inner))
     return [] if found and _is_saved_elsewhere(model, given, trail[0]) else found

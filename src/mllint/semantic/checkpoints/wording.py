@@ -163,8 +163,6 @@ def _absent(load: Load, problem: Problem) -> tuple[str, str]:
             f"`{content.key}` is never saved: {saved} saves a state dict as it is",
             "load what was read from the file, without the key",
         )
-    if not record.items:
-        return f"`{content.key}` is never saved: {saved} saves an empty dict", "save the state dict under this key"
     is_half = problem.saved is not None and problem.saved.path is None  # one of a pair of methods
     meant = () if is_half else entries_for(load, record)
     if meant:
