@@ -119,3 +119,81 @@ def test_a_file_with_a_function_of_that_name_means_its_own(tmp_path: Path, rest:
     text = "import net\nfrom net import (\n    used,\n    trained,\n)\n\n\ndef left(x):\n    x\n" + rest
     found = _found(tmp_path, FILES | {"more.py": "from train import a\n" + text + "\n\nleft(used)\n"})
     assert (IN_LEFT in found) is bool(rest)
+
+
+@pytest.mark.parametrize("rest", ["# left(1)\n", "    # print(left, Left)\n", "print(left_over, ALeft)\n"])
+def test_a_comment_and_a_longer_word_name_nothing(tmp_path: Path, rest: str) -> None:
+    text = "def f():\n    pass\n" + rest
+    files = FILES | {"train.py": f"from net import *\nprint(Used, trained, used)\n{REST}{text}"}
+    assert _found(tmp_path, files) == [IN_USED_CLASS, IN_USED]
+
+
+SCRIPT = """import torch
+
+
+def used():
+    y = torch.zeros(3)
+    y.clamp(0, 1)
+    return y
+
+
+def left():
+    y = torch.zeros(3)
+    y.clamp(0, 1)
+    return y
+
+
+if __name__ == "__main__":
+    used()
+    # left()
+"""
+
+
+def test_a_script_says_what_it_runs(tmp_path: Path) -> None:
+    assert _found(tmp_path, {"net.py": SCRIPT}) == [6]
+    assert _found(tmp_path, {"net.py": SCRIPT.replace('if __name__ == "__main__"', "if used")}) == [6, 12]
+    assert _found(tmp_path, {"net.py": SCRIPT.replace("# left", "print(left)")}) == [6, 12]
+    assert _found(tmp_path, {"net.py": SCRIPT, "other.py": "from net import left\n\nleft()\n"}) == [6, 12]
+
+
+UNREACHABLE = """import sys
+
+import torch
+
+
+def f(x):
+    raise DeprecationWarning("use g")
+    x.clamp(0, 1)
+    return x
+
+
+def g(x):
+    x = torch.zeros(3)
+    if False:
+        x.clamp(0, 1)
+    elif x.sum() > 0:
+        x.clamp(0, 1)
+    while 0:
+        x.clamp(0, 1)
+    for _ in range(3):
+        if x.sum() > 1:
+            continue
+        x.clamp(0, 1)
+        break
+        x.clamp(0, 1)
+    assert False, "not yet"
+    x.clamp(0, 1)
+    return x
+
+
+y = g(torch.zeros(3))
+y.clamp(0, 1)
+print(y)
+sys.exit()
+y.clamp(0, 1)
+print(y)
+"""
+
+
+def test_what_nothing_gets_to_is_left_out(tmp_path: Path) -> None:
+    assert _found(tmp_path, {"net.py": UNREACHABLE}) == [17, 23, 32]

@@ -41,6 +41,7 @@ _SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "_
 # A pattern that begins with a line's end is looked for twice as fast as one that begins with `^`.
 _IMPORTS = re.compile(rb"\n[ \t]*(?:from[ \t]+[^\n]+?[ \t]import[ \t]*(?:\([^)]*\)|[^\n]*)|import[ \t][^\n]+)")
 _IMPORTED_FROM = re.compile(rb"\s*from[ \t]+(\.*)[ \t]*([\w.]*)[ \t]+import\b")
+_COMMENTED = re.compile(rb"\n[ \t]*#[^\n]*")
 _FRAMEWORKS = frozenset({b"torch", b"paddle", b"numpy"})
 _NAMES = re.compile(rb"[A-Za-z_]\w*")
 _MODULES = re.compile(rb"(?:\bimport|,)[ \t]+([\w.]+)")
@@ -287,11 +288,15 @@ class Disk:
         return "".join(f"{self.real(str(path))}\0" for path, has_it in has_word.items() if has_it)
 
     def _takes(self, path: str, word: str) -> str:
-        """Whether a file may have a word from another one: nothing outside of its other definitions defines that."""
-        text, name = b"\n" + self.read_whole(Path(path)), re.escape(word.encode())
+        """Whether a file may have a word from another one: it says it, not only in comments on lines of their own, and
+        defines nothing of that name.
+        """
+        text, name = _COMMENTED.sub(b"", b"\n" + self.read_whole(Path(path))), re.escape(word.encode())
+        named = re.compile(rb"\b" + name + rb"\b")
+        if named.search(text) is None:
+            return ""
         is_defined = re.search(rb"\n(?:(?:async[ \t]+)?def|class)[ \t]+" + name + rb"\b", text) is not None
         is_asked_by_text = re.search(rb"[.\"']\s*" + name + rb"\b", text) is not None
-        named = re.compile(rb"\b" + name + rb"\b")
         is_imported = any(named.search(statement) for statement in _IMPORTS.findall(text))
         return "" if is_defined and not is_asked_by_text and not is_imported else "yes"
 

@@ -14,7 +14,7 @@ from mllint.semantic.modules.fresh import is_fresh, takes_others
 from mllint.semantic.modules.other_objects import is_made_of
 from mllint.semantic.modules.weights import has_only_statistics, has_weights
 from mllint.semantic.names.classes import Assignment, Role
-from mllint.semantic.names.conditions import decided, verdicts
+from mllint.semantic.names.conditions import decided, is_unreachable, verdicts
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
@@ -77,7 +77,8 @@ def _unused(definition: "ClassInfo") -> Iterator[tuple[str, Assignment]]:
         kinds = [_is_worth_a_word(place.model, value) for place, value in zip(places, made, strict=True)]
         if True in kinds and None not in kinds and not definition.members.may_be_read_elsewhere(name):
             place = places[kinds.index(True)]
-            if not _is_on_demand(place) and not _is_dead(place) and not _is_left_empty(definition, name, places):
+            is_dead = _is_on_demand(place) or is_unreachable(place.model, place.node)
+            if not is_dead and not _is_left_empty(definition, name, places):
                 yield name, place
 
 
@@ -138,18 +139,6 @@ def _is_empty(made: cst.Call) -> bool:
     """Whether a container is made of nothing: ``ModuleList([])``."""
     given = [arg.value for arg in made.args]
     return all(isinstance(node, (cst.List, cst.Tuple, cst.Dict)) and not node.elements for node in given)
-
-
-def _is_dead(place: Assignment) -> bool:
-    """Whether the statement stands behind a ``raise`` of its own block."""
-    line = place.model.tree.parent(place.node)
-    block = None if line is None else place.model.tree.parent(line)
-    for item in block.body if isinstance(block, cst.IndentedBlock) else ():
-        if item is line:
-            return False
-        if isinstance(item, cst.SimpleStatementLine) and isinstance(item.body[-1], (cst.Raise, cst.Return)):
-            return True
-    return False
 
 
 def _is_read_here(definition: "ClassInfo", name: str) -> bool:

@@ -1,5 +1,6 @@
 """The conditions on which a place of a function is reached, and what they say of a thing where they hold."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -61,6 +62,41 @@ def _tests_before(block: cst.IndentedBlock, child: cst.CSTNode) -> Iterator[cst.
 def leaves(body: cst.BaseSuite) -> bool:
     """Whether a block ends by leaving what is around it."""
     return isinstance(last_statement(body), (cst.Return, cst.Raise, cst.Continue, cst.Break))
+
+
+_ENDING = frozenset({"exit", "quit", "sys.exit", "os._exit"})
+
+
+def is_unreachable(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether nothing ever gets to a place: it stands behind what leaves its block, or a literal rules it out.
+
+    ``raise DeprecationWarning(...)`` above what a function once did, ``exit()`` in a script, ``if False:``. The cells
+    of a notebook are run one by one, whatever stands in another one.
+    """
+    blocks = cst.IndentedBlock if model.source.path.endswith(".ipynb") else (cst.IndentedBlock, cst.Module)
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, blocks):
+            before = itertools.takewhile(lambda item, here=child: item is not here, ancestor.body)
+            if any(map(_ends, before)):
+                return True
+        elif isinstance(ancestor, (cst.If, cst.IfExp, cst.While)) and child is not ancestor.test:
+            outcome = decided(ancestor.test, constant)
+            if outcome is not None and outcome is not (child is ancestor.body):
+                return True
+        child = ancestor
+    return False
+
+
+def _ends(statement: cst.CSTNode) -> bool:
+    """Whether a statement leaves the block in which it stands, or the program, whatever happens."""
+    last = statement.body[-1] if isinstance(statement, cst.SimpleStatementLine) else None
+    match last:
+        case cst.Expr(value=cst.Call(func=callee)):
+            return dotted_path(callee) in _ENDING
+        case cst.Assert(test=test):
+            return decided(test, constant) is False
+    return isinstance(last, (cst.Return, cst.Raise, cst.Continue, cst.Break))
 
 
 def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from mllint.semantic.files.testing import is_tried_out
+from mllint.semantic.names.conditions import is_unreachable
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -87,7 +88,7 @@ def _said_in(model: "Model", definition: _Definition) -> "list[_Definition | Non
     word = definition.name.value
     names = model.names_by_word.get(word, ())
     homes = [_outermost(model, name) for name in names if name is not definition.name]
-    is_in_text = len(re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))) > len(names)
+    is_in_text = len(_words_of(model, word)) > len(names)
     return list(dict.fromkeys([*homes, None] if is_in_text else homes))
 
 
@@ -126,21 +127,44 @@ def is_only_tried_out(model: "Model", definition: _Definition) -> bool:
 def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place stands in code that nothing runs any more, or does not yet.
 
-    That is a function in a function of which nothing says the name again; or, in a program of several files, a function
-    or class of the file that nothing names, beside others of its kind that something does.
+    That is what nothing gets to, or a function in a function of which nothing says the name again; or, in a program of
+    several files or a script that says what it runs, a function or class of the file that nothing names, beside others
+    of its kind that something does.
     """
+    if is_unreachable(model, node):
+        return True
     around = [item for item in (node, *model.tree.ancestors(node)) if isinstance(item, (cst.FunctionDef, cst.ClassDef))]
     if any(_is_left_inside(model, inner, outer) for inner, outer in itertools.pairwise(around)):
         return True
-    key = ("out of use", around[-1].name.value) if around else None
-    if key is not None and key not in model.remembered:
+    if not around:
+        return False
+    key = ("out of use", around[-1].name.value)
+    if key not in model.remembered:
         model.remembered[key] = (
             is_never_named(model, around[-1])
             and _stands_beside_used(model, around[-1])
             and model.project is not None
-            and model.project.is_of_program(model.path)
+            and (model.project.is_of_program(model.path) or _says_what_it_runs(model))
         )
-    return key is not None and bool(model.remembered[key])
+    return bool(model.remembered[key])
+
+
+def _says_what_it_runs(model: "Model") -> bool:
+    """Whether a file is a script that calls a function of its own below ``if __name__ == "__main__":``."""
+    return any(
+        isinstance(item, cst.FunctionDef) and any(is_tried_out(model, call) for call in _calls_of(model, item))
+        for item in model.tree.module.body
+    )
+
+
+def _calls_of(model: "Model", function: cst.FunctionDef) -> list[cst.Call]:
+    calls = model.calls_by_word.get(function.name.value, ())
+    return [call for call in calls if isinstance(call.func, cst.Name)]
+
+
+def _words_of(model: "Model", word: str) -> list[str]:
+    """Where a file says a word, but for its comments."""
+    return re.findall(rf"\b{re.escape(word)}\b", _COMMENT.sub("", model.source.text))
 
 
 def _is_left_inside(model: "Model", inner: cst.CSTNode, outer: cst.CSTNode) -> bool:
