@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.checkpoints.contents import FromFile
+from mllint.semantic.checkpoints.contents import FromFile, Record, State
 from mllint.semantic.checkpoints.handling import is_saved_together
 from mllint.semantic.checkpoints.mistaken import entries_used, taken_for_module
 from mllint.semantic.checkpoints.paths import Path
@@ -83,7 +83,10 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
 
     Nowhere in the files around it may a class be allowed. What the code asks about first may be either.
     """
-    is_used = any(_is_object(model, use, is_entry) for use, is_entry in _read(model, load, load, _STEPS))
+    is_used = any(
+        _is_object(model, use, key) and not _is_saved_as_state(model, key)
+        for use, key in _read(model, load, load, _STEPS)
+    )
     is_told = is_used or (
         not _is_tried(model, load) and (_is_declared(model, load) or _is_saved_as_object(model, load))
     )
@@ -193,19 +196,19 @@ def _has_to_be_of_class(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _read(
-    model: "Model", node: cst.BaseExpression, load: cst.Call, steps: int, *, is_entry: bool = False
-) -> Iterator[tuple[cst.BaseExpression, bool]]:
-    """Where a loaded thing is read, and each entry of it, and whether it is an entry that has a name there."""
-    yield node, is_entry
+    model: "Model", node: cst.BaseExpression, load: cst.Call, steps: int, name: str | None = None
+) -> Iterator[tuple[cst.BaseExpression, str | None]]:
+    """Where a loaded thing is read, and each entry of it, with the name that an entry has there."""
+    yield node, name
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
         key = string_literal(subscript_index(parent))
         if key is None or not _need_not_be_there(model, parent, key):
-            yield from _read(model, parent, load, steps, is_entry=key is not None)
+            yield from _read(model, parent, load, steps, key)
     elif isinstance(parent, (cst.Assign, cst.AnnAssign)) and parent.value is node and steps:
         for use in uses_of_bound(model, parent):
             if not _is_asked_first(model, use, load):
-                yield from _read(model, use, load, steps - 1, is_entry=is_entry)
+                yield from _read(model, use, load, steps - 1, name)
 
 
 def _may_be_read(model: "Model", node: cst.BaseExpression, steps: int) -> Iterator[cst.BaseExpression]:
@@ -230,7 +233,13 @@ def _need_not_be_there(model: "Model", item: cst.Subscript, key: str) -> bool:
     return any(string_literal(test.left) == key for test in asked) and not is_saved_together(model, {key})
 
 
-def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool:
+def _is_saved_as_state(model: "Model", key: str | None) -> bool:
+    """Whether the file saves a state dict under the name of an entry: who takes that for an object is mistaken."""
+    records = (item.content for item in model.surroundings.saved if key is not None and item.place.model is model)
+    return any(isinstance(record, Record) and isinstance(record.items.get(key or ""), State) for record in records)
+
+
+def _is_object(model: "Model", node: cst.BaseExpression, key: str | None) -> bool:
     """Whether a module, or for an entry with a name any object, has what is read here, and no plain value.
 
     What is loaded as a whole, or stands in a list, may be of a library that allows its own classes: graphs, boxes.
@@ -243,7 +252,7 @@ def _is_object(model: "Model", node: cst.BaseExpression, is_entry: bool) -> bool
     name = parent.attr.value
     if name in OF_MODULES:
         return True
-    return is_entry and not is_of_plain_value(name) and not _is_set_on_tensor(model, name)
+    return key is not None and not is_of_plain_value(name) and not _is_set_on_tensor(model, name)
 
 
 def _is_set_on_tensor(model: "Model", name: str) -> bool:

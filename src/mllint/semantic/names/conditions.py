@@ -1,6 +1,5 @@
 """The conditions on which a place of a function is reached, and what they say of a thing where they hold."""
 
-import itertools
 from collections.abc import Callable, Iterator
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -77,8 +76,8 @@ def is_unreachable(model: "Model", node: cst.CSTNode) -> bool:
     child = node
     for ancestor in model.tree.ancestors(node):
         if isinstance(ancestor, blocks):
-            before = itertools.takewhile(lambda item, here=child: item is not here, ancestor.body)
-            if any(map(_ends, before)):
+            before = list(ancestor.body)
+            if any(map(_ends, before[: next((at for at, item in enumerate(before) if item is child), 0)])):
                 return True
         elif isinstance(ancestor, (cst.If, cst.IfExp, cst.While)) and child is not ancestor.test:
             outcome = decided(ancestor.test, constant)
