@@ -128,34 +128,6 @@ def test_a_comment_and_a_longer_word_name_nothing(tmp_path: Path, rest: str) -> 
     assert _found(tmp_path, files) == [IN_USED_CLASS, IN_USED]
 
 
-SCRIPT = """import torch
-
-
-def used():
-    y = torch.zeros(3)
-    y.clamp(0, 1)
-    return y
-
-
-def left():
-    y = torch.zeros(3)
-    y.clamp(0, 1)
-    return y
-
-
-if __name__ == "__main__":
-    used()
-    # left()
-"""
-
-
-def test_a_script_says_what_it_runs(tmp_path: Path) -> None:
-    assert _found(tmp_path, {"net.py": SCRIPT}) == [6]
-    assert _found(tmp_path, {"net.py": SCRIPT.replace('if __name__ == "__main__"', "if used")}) == [6, 12]
-    assert _found(tmp_path, {"net.py": SCRIPT.replace("# left", "print(left)")}) == [6, 12]
-    assert _found(tmp_path, {"net.py": SCRIPT, "other.py": "from net import left\n\nleft()\n"}) == [6, 12]
-
-
 UNREACHABLE = """import sys
 
 import torch

@@ -128,8 +128,7 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place stands in code that nothing runs any more, or does not yet.
 
     That is what nothing gets to, or a function in a function of which nothing says the name again; or, in a program of
-    several files or a script that says what it runs, a function or class of the file that nothing names, beside others
-    of its kind that something does.
+    several files, a function or class of the file that nothing names, beside others of its kind that something does.
     """
     if is_unreachable(model, node):
         return True
@@ -144,22 +143,9 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
             is_never_named(model, around[-1])
             and _stands_beside_used(model, around[-1])
             and model.project is not None
-            and (model.project.is_of_program(model.path) or _says_what_it_runs(model))
+            and model.project.is_of_program(model.path)
         )
     return bool(model.remembered[key])
-
-
-def _says_what_it_runs(model: "Model") -> bool:
-    """Whether a file is a script that calls a function of its own below ``if __name__ == "__main__":``."""
-    return any(
-        isinstance(item, cst.FunctionDef) and any(is_tried_out(model, call) for call in _calls_of(model, item))
-        for item in model.tree.module.body
-    )
-
-
-def _calls_of(model: "Model", function: cst.FunctionDef) -> list[cst.Call]:
-    calls = model.calls_by_word.get(function.name.value, ())
-    return [call for call in calls if isinstance(call.func, cst.Name)]
 
 
 def _words_of(model: "Model", word: str) -> list[str]:
