@@ -42,8 +42,9 @@ class Net(nn.Module):
 ## What it leaves alone
 
 Classes with a `forward` of their own or one that is assigned, or with a `__call__`; bases of which nothing is known;
-abstract classes, whose `forward` is written in a subclass; methods that the file calls by the odd name, and `_forward`,
-which somebody has put aside. Misspelled constructors are found by ML401.
+abstract classes, whose `forward` is written in a subclass; methods that the file calls by the odd name, those that are
+another name for `forward` and call it themselves, and `_forward`, which somebody has put aside. Misspelled constructors
+are found by ML401.
 
 ## Fix safety
 
@@ -70,6 +71,8 @@ from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.spelling import distance
+from mllint.syntax.shape import dotted_path, is_super_call
+from mllint.syntax.walk import subtree
 
 rule = Rule(
     code="ML405",
@@ -97,7 +100,7 @@ def check(node: cst.ClassDef, context: Context) -> Iterator[Finding]:
     if len(names) != 1:
         return
     definition = context.model.class_info(node)
-    if definition.framework is None or _is_used(names[0], definition, context):
+    if definition.framework is None or _goes_on(names[0], definition) or _is_used(names[0], definition, context):
         return
     renamed = (replace(names[0], "forward"),)
     if _has_no_forward(definition):
@@ -166,6 +169,22 @@ def _has_only_that_of_base(name: cst.Name, definition: ClassInfo) -> bool:
     is_layer = any(item is not None and item.kind in ("layer", "loss", "rnn") for item in known)
     inherits = None not in known and (is_layer or definition.method("forward") is not None)
     return inherits and len(method.parameters) > 1 and not members.may_be_read_elsewhere(name.value)
+
+
+def _goes_on(name: cst.Name, definition: ClassInfo) -> bool:
+    """Whether a method is another name for `forward`: it calls that of its object, and would call itself by that name.
+
+    Or it gives back what that of the base makes of the same arguments.
+    """
+    method = definition.methods[name.value]
+    own = (method.self_name, f"{method.self_name}.forward")
+    if any(isinstance(part, cst.Call) and dotted_path(part.func) in own for part in subtree(method.node.body)):
+        return True
+    value = method.scope.returns[0].value if len(method.scope.returns) == 1 else None
+    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute):
+        return False
+    is_of_base = is_super_call(value.func.value) and value.func.attr.value == "forward"
+    return is_of_base and all(isinstance(arg.value, cst.Name) for arg in value.args)
 
 
 def _is_used(name: cst.Name, definition: ClassInfo, context: Context) -> bool:
