@@ -68,21 +68,30 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_nearby(model)
     if not (is_stepping or _CONFIGURING in model.function_names) or "locals" in model.calls_by_word:
         return
-    for word in filter(_may_make_scheduler, model.calls_by_word):
-        for named in model.calls_by_word[word]:
-            # `getattr(lr_scheduler, name)(optimizer)`
-            call = model.tree.call_of(named) if word == _PICKS else named
-            framework = None if call is None else _makes_scheduler(model, call)
-            if call is None or framework is None or is_in_a_test(model, call) or _is_only_shown(model, call):
-                continue
-            found = _judge(model, call, framework)
-            if found is None:
-                continue
-            if _is_configured(model, call):
-                yield found._replace(is_to_return=True)
-            elif is_stepping:
-                yield found
+    for call in _calls_that_may_make(model):
+        framework = _makes_scheduler(model, call)
+        if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call, framework):
+            continue
+        found = _judge(model, call, framework)
+        if found is None:
+            continue
+        if _is_configured(model, call):
+            yield found._replace(is_to_return=True)
+        elif is_stepping:
+            yield found
     yield from _unpacked(model) if is_stepping else ()
+
+
+def _calls_that_may_make(model: "Model") -> Iterator[cst.Call]:
+    """The calls that by their names may make a scheduler, and those of functions of the project."""
+    imported = model.scope(model.tree.module).bindings
+    for word, calls in model.calls_by_word.items():
+        if word == _PICKS:  # `getattr(lr_scheduler, name)(optimizer)`
+            yield from (made for named in calls if (made := model.tree.call_of(named)) is not None)
+        elif _may_make_scheduler(word):
+            yield from calls
+        elif word in model.function_names or word in imported:
+            yield from (call for call in calls if isinstance(model.value(call.func), Function))
 
 
 def _may_step_nearby(model: "Model") -> bool:
@@ -207,9 +216,15 @@ def _is_returned(home: "Model", node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.Return)
 
 
-def _is_only_shown(model: "Model", call: cst.Call) -> bool:
-    """Whether nothing is done with the optimizer of a scheduler but making schedulers for it: a lesson shows them."""
-    given = argument(call, 0, "optimizer")
+def _is_only_shown(model: "Model", call: cst.Call, framework: str) -> bool:
+    """Whether nothing is done with the optimizer of a scheduler but making schedulers for it: a lesson shows them.
+
+    In Paddle none is given its optimizer, and in PyTorch some are given other schedulers.
+    """
+    given = argument(call, 0, "optimizer") if framework == "torch" else None
+    value = None if given is None else model.value(given.value)
+    if value is not None and not is_object(value, "optimizer"):
+        return False
     bindings = model.reaching(given.value) if given is not None and isinstance(given.value, cst.Name) else ()
     if not bindings or any(binding.kind is not BindingKind.ASSIGN for binding in bindings):
         return False
