@@ -70,8 +70,9 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.runs_of_class import is_wanted_without
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Module, Output, Tensor
-from mllint.syntax.shape import constant, is_of_names
+from mllint.semantic.names.uses import bound_by
+from mllint.semantic.values import Elements, Module, Output, Tensor
+from mllint.syntax.shape import constant, is_of_names, last_statement, targets_of
 
 rule = Rule(
     code="ML406",
@@ -110,10 +111,8 @@ def check(node: cst.FunctionDef, context: Context) -> Iterator[Finding]:
 
 
 def _lost_ends(body: cst.BaseSuite, context: Context) -> Iterator[cst.CSTNode]:
-    """The last statements of a body on each of its ways, where they bind a tensor to a name that nobody reads."""
-    last: cst.CSTNode = body.body[-1]
-    if isinstance(last, cst.SimpleStatementLine):
-        last = last.body[-1]
+    """The last statements of a body on each of its ways, where they bind tensors to names that nobody reads."""
+    last = last_statement(body)
     if isinstance(last, cst.With):
         yield from _lost_ends(last.body, context)
     while isinstance(last, cst.If):
@@ -121,9 +120,17 @@ def _lost_ends(body: cst.BaseSuite, context: Context) -> Iterator[cst.CSTNode]:
         if isinstance(last.orelse, cst.Else):
             yield from _lost_ends(last.orelse.body, context)
         last = last.orelse or last.test
-    binds_names = isinstance(last, cst.Assign) and all(isinstance(item.target, cst.Name) for item in last.targets)
-    if isinstance(last, cst.Assign) and binds_names and isinstance(context.value(last.value), (Tensor, Output)):
+    if isinstance(last, (cst.Assign, cst.AnnAssign)) and _binds_result(last, context):
         yield last
+
+
+def _binds_result(statement: cst.Assign | cst.AnnAssign, context: Context) -> bool:
+    """Whether an assignment binds names alone, a tensor or several to one of them at least."""
+    wanted = [item for item in bound_by(context.model, statement) if item.key != "_"]
+    found = [context.model.binding_value(binding) for binding in wanted]
+    parts = [part for value in found for part in (value.items if isinstance(value, Elements) else (value,))]
+    is_result = any(isinstance(part, (Tensor, Output)) for part in parts)
+    return is_result and all(map(is_of_names, targets_of(statement)))
 
 
 def _option_of_last(info: FunctionInfo) -> cst.Param | None:
@@ -148,9 +155,7 @@ def _option_of_last(info: FunctionInfo) -> cst.Param | None:
 
 def _gives_back(body: cst.BaseSuite) -> bool:
     """Whether a body ends with a result."""
-    last: cst.CSTNode = body.body[-1]
-    if isinstance(last, cst.SimpleStatementLine):
-        last = last.body[-1]
+    last = last_statement(body)
     return isinstance(last, cst.Return) and last.value is not None
 
 
