@@ -60,6 +60,7 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.rule import Finding, Rule
+from mllint.semantic.expressions.truth import is_worked_out
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.other_objects import is_asked_of_objects
 from mllint.semantic.names.receivers import method_of_receiver
@@ -182,7 +183,9 @@ def _is_plain(value: cst.BaseExpression, context: Context) -> bool:
         return any(item.kind is BindingKind.PARAMETER for item in context.bindings(value))
     if isinstance(value, cst.Attribute):
         return _SETTINGS.search(dotted_path(value) or "") is not None
-    return isinstance(value, (cst.Comparison, cst.UnaryOperation))
+    if isinstance(value, cst.IfExp):
+        return _is_plain(value.body, context) and _is_plain(value.orelse, context)
+    return isinstance(value, (cst.Comparison, cst.UnaryOperation)) or is_worked_out(context.model, value)
 
 
 def _is_replaced(module: Module, name: str, value: cst.BaseExpression, context: Context) -> bool:

@@ -1,5 +1,5 @@
 """Where the truth of an expression is asked for, also that of a function without a call; and what is nothing but true
-or false.
+or false, or a number.
 """
 
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ import libcst as cst
 
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Instance, Module, Tensor
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, integer_literal
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -61,6 +61,21 @@ def _is_bound_to_bool(model: "Model", node: cst.CSTNode) -> bool:
     if node.annotation is not None:
         return model.qualified_name(node.annotation.annotation) == "builtins.bool"
     return node.default is not None and isinstance(constant(node.default), bool)
+
+
+_OF_NUMBERS = (cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
+_WORKING_OUT = frozenset({"builtins.abs", "builtins.max", "builtins.min", "builtins.sum", "math.ceil", "math.floor"})
+
+
+def is_worked_out(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something is worked out as only numbers are, or what is made of some: functions are added and joined."""
+    if isinstance(node, cst.Call):
+        has_key = any(arg.keyword is not None for arg in node.args)
+        return not has_key and model.qualified_name(node.func) in _WORKING_OUT
+    if not isinstance(node, cst.BinaryOperation):
+        return False
+    is_with_number = any(integer_literal(side) is not None for side in (node.left, node.right))
+    return isinstance(node.operator, _OF_NUMBERS) or (isinstance(node.operator, cst.Add) and is_with_number)
 
 
 def compared_to_bool(model: "Model", node: cst.BaseExpression) -> cst.Comparison | None:
