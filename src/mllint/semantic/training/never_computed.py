@@ -10,21 +10,22 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.events.owners import maker, modules_of_optimizer
 from mllint.semantic.events.participants import goes_through_scaler, is_given, is_given_optimizer
-from mllint.semantic.events.steps import Event, Kind, events
+from mllint.semantic.events.steps import UPDATES, Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.training.outputs import may_reach
+from mllint.semantic.training.outputs import comes_from, may_reach
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.scaling import is_computed
-from mllint.semantic.training.training_modes import covers, records_graph
+from mllint.semantic.training.training_modes import covers, is_one, records_graph
 from mllint.semantic.training.zeroing import clears, computes_by_itself
 from mllint.semantic.values import Module, Object
-from mllint.syntax.shape import argument, constant
+from mllint.syntax.shape import argument, called_on, constant
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -123,8 +124,41 @@ def _loss_without_backward(occurrence: Occurrence, call: cst.Call) -> cst.BaseEx
     if loss is None or not is_computed(event.frame, loss, through_functions=True):
         return None
     within = _made_within(event)
-    paths = run.derived(("minimizing", within), partial(_paths, run, within))
+    others = frozenset(item for item in run.events if item.kind is Kind.BACKWARD and _is_of_another(run, item, event))
+    paths = run.derived(("minimizing", within, others), partial(_paths, run, within, others))
     return minimized_loss(call, event) if paths.before(event) == {False} else None
+
+
+def _is_of_another(run: Run, backward: Event, event: Event) -> bool:
+    """Whether the gradients of a ``backward()`` are surely not those of a minimized loss: in the same body the update
+    that uses them is of other networks, and neither of the losses is made of the other one.
+    """
+    loss = minimized_loss(event.node, event) if isinstance(event.node, cst.Call) else None
+    source = called_on(backward.node)
+    update = _used_by(run, backward) if backward.frame is event.frame else None
+    if loss is None or source is None or update is None or update.thing in (None, event.thing):
+        return False
+    own, foreign = (modules_of_optimizer(item.frame, item.thing) for item in (event, update))
+    is_apart = all((own, foreign)) and all(
+        one is not None and other is not None and not is_one(one, other) and not is_one(other, one)
+        for one in own
+        for other in foreign
+    )
+    return is_apart and not (_holds(event.frame, source, loss) or _holds(event.frame, loss, source))
+
+
+def _used_by(run: Run, backward: Event) -> Event | None:
+    """The first update behind a ``backward()``, where it stands in the same body."""
+    later = run.events[run.events.index(backward) + 1 :]
+    first = next((item for item in later if item.kind in (*UPDATES, Kind.BACKWARD, Kind.UPDATE)), None)
+    is_update = first is not None and first.kind in UPDATES and first.frame is backward.frame
+    return first if is_update else None
+
+
+def _holds(frame: Frame, whole: cst.BaseExpression, part: cst.BaseExpression) -> bool:
+    """Whether one expression is made of something that another names."""
+    names = (item for item in subtree(part) if isinstance(item, cst.Name))
+    return any(comes_from(frame, whole, binding.node) for name in names for binding in frame.model.reaching(name))
 
 
 def _is_dynamic(run: Run, event: Event) -> bool:
@@ -153,8 +187,8 @@ def _made_within(event: Event) -> FunctionInfo | None:
     return function if event.frame.runs(function) else None
 
 
-def _paths(run: Run, within: FunctionInfo | None) -> Paths[bool]:
-    """Whether anybody may have computed gradients of a module, in the function that makes it."""
+def _paths(run: Run, within: FunctionInfo | None, others: frozenset[Event]) -> Paths[bool]:
+    """Whether anybody may have computed gradients of a module, in the function that makes it, but for ``others``."""
     calls = [(event, event.node) for event in run.events if event.kind is Kind.MINIMIZE]
     given = [(event, minimized_loss(node, event)) for event, node in calls if isinstance(node, cst.Call)]
     losses = [event.frame.thing(loss) for event, loss in given if loss is not None]
@@ -164,7 +198,7 @@ def _paths(run: Run, within: FunctionInfo | None) -> Paths[bool]:
             return state
         match event.kind:
             case Kind.BACKWARD | Kind.WRITE_GRADIENT:
-                return True
+                return state or event not in others
             case Kind.UNKNOWN:
                 return state or is_given_optimizer(event) or is_given(event, losses)
         return state
