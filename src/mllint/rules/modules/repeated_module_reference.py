@@ -1,7 +1,8 @@
 """## What it does
 
 Finds layers with weights that are put into a list several times over: `[nn.Linear(3, 3)] * 4`,
-`[layer for _ in range(4)]`, or `layers.append(layer)` in a loop, where a model is built of `layers`.
+`[layer for _ in range(4)]`, or `layers.append(layer)` in a loop, where `layers` are those of a model or it is built of
+them; and those that a loop adds to a module under one name after the other, `net.add_module(str(index), layer)`.
 
 ## Why is this bad?
 
@@ -52,11 +53,11 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_before, insert_after, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.truth import is_bool
-from mllint.semantic.modules.rounds import is_appended_each_round
+from mllint.semantic.modules.rounds import repeated_each_round
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path, fingerprint
+from mllint.syntax.shape import constant, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 rule = Rule(
@@ -111,17 +112,17 @@ def check_comprehension(clause: cst.CompFor, context: Context) -> Iterator[Findi
         yield Finding(node, help="make the layer inside the comprehension")
 
 
-@rule.on_method("append")
+@rule.on_method("append", "add_module", "add_sublayer", "register_module")
 def check_rounds(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report ``layers.append(layer)`` in a loop that made neither the layer nor the list, which a model is built of."""
-    if (
-        len(call.args) == 1
-        and is_appended_each_round(context.model, call)
-        and _is_one_layer(call.args[0].value, call, context, is_part=True)
-    ):
+    """Report ``layers.append(layer)`` in a loop that made neither the layer nor the list, which is or becomes a model's
+    layers; and ``net.add_module(str(index), layer)`` in such a loop.
+    """
+    layer = repeated_each_round(context.model, call)
+    if layer is not None and _is_one_layer(layer, call, context, is_part=True):
+        holder = "list" if last_word(call.func) == "append" else "module"
         yield Finding(
             call,
-            "every round adds the same layer to the list, with one set of weights",
+            f"every round adds the same layer to the {holder}, with one set of weights",
             "make the layer inside the loop",
         )
 

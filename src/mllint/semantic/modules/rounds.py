@@ -1,35 +1,55 @@
-"""Layers that every round of a loop adds to the same list, of which a model is built then."""
+"""Layers that every round of a loop adds to the same model, or to the same list, of which one is built then."""
 
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.construction.libraries import SEQUENTIALS
+from mllint.semantic.expressions.module_lists import MODULE_LISTS
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, leaves_loop, runs_once
+from mllint.syntax.shape import called_on, constant, last_word, leaves_loop, runs_once
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_COUNTING = "range"
+_COUNTING, _GROWS = "range", "append"
+_NAMED = 2
+"""With how many arguments a module is added under a name."""
 
 
-def is_appended_each_round(model: "Model", call: cst.Call) -> bool:
-    """Whether ``layers.append(layer)`` stands right in a counting loop, above which both of them were made.
+def repeated_each_round(model: "Model", call: cst.Call) -> cst.Name | None:
+    """The layer that every round of a counting loop adds, above which both it and what holds it were made.
 
-    The list must become the layers of a model: ``nn.Sequential(*layers)``, ``nn.ModuleList(layers)``.
+    A list must become the layers of a model, ``nn.Sequential(*layers)``; a container is one, as is the module that is
+    given another name for it in each round: ``net.add_module(f"block{index}", block)``.
     """
     loop = next(model.tree.loops_around(call), None)
-    holder = call.func.value if isinstance(call.func, cst.Attribute) else None
-    layer = call.args[0].value
-    if not isinstance(loop, cst.For) or not isinstance(holder, cst.Name) or not isinstance(layer, cst.Name):
-        return False
+    holder, layer = called_on(call), call.args[-1].value if call.args else None
+    if not isinstance(loop, cst.For) or holder is None or not isinstance(layer, cst.Name):
+        return None
     line = model.tree.parent(model.tree.parent(call))  # type: ignore[arg-type]
     is_plain = isinstance(line, cst.SimpleStatementLine) and model.tree.parent(line) is loop.body
-    if not is_plain or not _counts(loop) or leaves_loop(loop.body):
+    if not is_plain or not _counts(loop) or leaves_loop(loop.body) or not _is_made_above(model, layer, loop):
+        return None
+    return layer if _takes_all(model, call, holder, loop) else None
+
+
+def _takes_all(model: "Model", call: cst.Call, holder: cst.BaseExpression, loop: cst.For) -> bool:
+    """Whether what holds layers is the same in every round, keeps each of them, and is a model or becomes one."""
+    given, value = len(call.args), model.value(holder)
+    if last_word(call.func) != _GROWS:
+        is_own = method_of_receiver(model, holder) is not None
+        is_named_anew = given == _NAMED and constant(call.args[0].value) is ...
+        is_kept = is_own or _is_made_above(model, holder, loop)
+        return isinstance(value, Module) and is_named_anew and is_kept
+    if given != 1 or not _is_made_above(model, holder, loop):
         return False
-    return _is_made_above(model, layer, loop) and _is_made_above(model, holder, loop) and _is_built(model, holder)
+    if isinstance(value, Module):
+        return value.name in MODULE_LISTS or value.name in SEQUENTIALS
+    return isinstance(holder, cst.Name) and _is_built(model, holder)
 
 
 def _counts(loop: cst.For) -> bool:
@@ -40,8 +60,8 @@ def _counts(loop: cst.For) -> bool:
     return not runs_once(loop) and not any(constant(arg.value) in (0, 1) for arg in call.args if len(call.args) == 1)
 
 
-def _is_made_above(model: "Model", name: cst.Name, loop: cst.For) -> bool:
-    """Whether a name is bound by one assignment of the function, that stands above the loop."""
+def _is_made_above(model: "Model", name: cst.BaseExpression, loop: cst.For) -> bool:
+    """Whether a name or attribute is bound by one assignment of the function, that stands above the loop."""
     bindings = model.reaching(name)
     if len(bindings) != 1 or bindings[0].kind is not BindingKind.ASSIGN or bindings[0].path:
         return False
