@@ -1,7 +1,8 @@
 """## What it does
 
 Finds comparisons with NaN: `==`, `!=`, `is` and `in` with `float("nan")`, `math.nan`, `np.nan`, `torch.nan` or
-`paddle.nan` on either side, and the same as functions and methods: `torch.eq(x, nan)`, `x.ne(nan)`.
+`paddle.nan` on either side, or a name, an attribute of a class or an entry of a dict that always stands for one; and
+the same as functions and methods: `torch.eq(x, nan)`, `x.ne(nan)`.
 
 ## Why is this bad?
 

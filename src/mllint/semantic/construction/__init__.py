@@ -5,6 +5,7 @@
 ``parts``        the abstract values, among them a module with its parameters, buffers and submodules
 ``operators``    operators, comparisons and truth of such values
 ``evaluation``   the value of an expression
+``constants``    what a name or an attribute always stands for
 ``libraries``    layers, containers and wrappers of torch and paddle
 ``calls``        built-in functions, methods of modules, lists, dicts and strings
 ``statements``   statements

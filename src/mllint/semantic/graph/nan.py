@@ -1,11 +1,14 @@
 """What is NaN, and what may be that very object."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import libcst as cst
 
+from mllint.semantic.construction.constants import Constants, names_set_elsewhere, reads_body_of_class
+from mllint.semantic.construction.evaluation import Frame
+from mllint.semantic.construction.parts import UNKNOWN
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Array, Function, Instance, Module, Number, Tensor
+from mllint.semantic.values import Array, Function, Instance, Module, Number, Symbol, Tensor
 from mllint.syntax.comparison import NEGATED
 from mllint.syntax.shape import argument, dotted_path, last_word, part_at, string_literal
 from mllint.syntax.walk import subtree
@@ -50,10 +53,35 @@ def library_of_nan(model: "Model", node: cst.BaseExpression, steps: int = 0) -> 
             return _made(model, node, steps)
         case cst.UnaryOperation(operator=cst.Minus() | cst.Plus()):
             return library_of_nan(model, node.expression, steps + 1)
+        case cst.Attribute() if reads_body_of_class(model, node):
+            return _of_constant(model, node)
         case cst.Name() | cst.Attribute():
             found = _CONSTANTS.get(model.qualified_name(node) or "")
             return found or _bound(model, node, steps)
+        case cst.Subscript():
+            return _of_constant(model, node)
     return None
+
+
+def _of_constant(model: "Model", node: cst.BaseExpression) -> str | None:
+    """The NaN that an attribute of a class or an entry of a dict always stands for: ``MISSING["speed"]``."""
+    found = _Nans().worth(model, node)
+    if isinstance(found, Symbol):
+        return _CONSTANTS.get(found.name)
+    return found.library if isinstance(found, _Nan) else None
+
+
+class _Nan(NamedTuple):
+    library: str
+
+
+class _Nans(Constants):
+    """The values of what an expression reads, NaN among them."""
+
+    def call(self, node: cst.Call, frame: Frame) -> Any:
+        """A NaN that is made of text."""
+        library = library_of_nan(frame.model, node)
+        return UNKNOWN if library is None else _Nan(library)
 
 
 def _made(model: "Model", call: cst.Call, steps: int) -> str | None:
@@ -74,9 +102,10 @@ def _bound(model: "Model", node: cst.BaseExpression, steps: int) -> str | None:
     binding = only_binding(model, node)
     if binding is None or binding.path or binding.value is None:
         return None
-    if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED):
+    home = binding.scope.model
+    if binding.kind not in (BindingKind.ASSIGN, BindingKind.ANNOTATED) or binding.key in names_set_elsewhere(home):
         return None
-    return library_of_nan(binding.scope.model, binding.value, steps + 1)
+    return library_of_nan(home, binding.value, steps + 1)
 
 
 def only_binding(model: "Model", node: cst.BaseExpression) -> Binding | None:

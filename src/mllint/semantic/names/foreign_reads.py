@@ -35,7 +35,7 @@ def is_read_of_others(members: "Members", model: "Model", name: str) -> bool:
     )
     others = list(foreign)
     return bool(others) and (
-        not all(is_other_at(members, model, attribute) for attribute in others) or _is_derived_elsewhere(members)
+        not all(is_other_at(members, model, attribute) for attribute in others) or is_derived_elsewhere(members)
     )
 
 
@@ -62,12 +62,12 @@ def may_be_read_elsewhere(members: "Members", name: str) -> bool:
     project = members.definition.model.project
     if not paths or project is None:
         return paths is None
-    return _is_derived_elsewhere(members) or any(
+    return is_derived_elsewhere(members) or any(
         _may_read(members, project.disk.read_whole(path), name.encode()) for path in map(Path, paths)
     )
 
 
-def _is_derived_elsewhere(members: "Members") -> bool:
+def is_derived_elsewhere(members: "Members") -> bool:
     """Whether a class of another file may derive from a class: its objects may have more attributes."""
     model, names = members.definition.model, {info.name for info in (members.definition, *members.subclasses)}
     if model.project is None:
