@@ -184,7 +184,7 @@ def _finding(node: cst.CSTNode, accumulator: Accumulator | None, context: Contex
         return
     value = context.value(accumulator.added)
     is_spent = accumulator.is_done_with or accumulator.hangs_on_spent or is_spent_in_call(accumulator)
-    is_whole = accumulator.spent_last is not None and retaining(accumulator.spent_last)
+    is_whole = accumulator.spent_last is not None and retaining(context.model, accumulator.spent_last)
     # In a loop that calls `backward()` on something else, that may have freed a part of it.
     other = "graph" if accumulator.trains and not is_whole else "whole graph"
     kept = "graph nodes" if is_spent and not is_whole else other

@@ -121,7 +121,7 @@ def _fix(call: cst.Call, text: str | None, context: Context) -> NodeFix | None:
     if text is None or not isinstance(line, cst.SimpleStatementLine):
         return None
     detach = insert_line_after(line, text, context.line_break(statement))
-    kept = retaining(call)
+    kept = retaining(context.model, call)
     needless = None if kept is None else delete_argument(call, kept)  # with the history cut nothing needs the graph
     edits = (detach,) if needless is None else (needless, detach)
     return NodeFix("detach the state", edits, Applicability.UNSAFE)

@@ -98,7 +98,7 @@ rule = Rule(
 @rule.on_method("backward", "manual_backward")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the call, where its graph is surely spent by it."""
-    kept, loss = retaining(call), loss_of(call)
+    kept, loss = retaining(context.model, call), loss_of(call)
     if kept is None or loss is None or context.model.gradients.off(call) is not False or is_test_code(context.model):
         return
     if call not in context.model.backward.calls or _is_no_method_of_tensor(call, kept, loss, context):

@@ -69,10 +69,11 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints import saving
 from mllint.semantic.checkpoints.loads import is_read_back
 from mllint.semantic.checkpoints.refused import is_meant_whole
+from mllint.semantic.construction.constants import constant_of
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.values import Loaded, Module, Object
-from mllint.syntax.shape import argument, constant, dotted_path
+from mllint.syntax.shape import argument, dotted_path
 
 rule = Rule(
     code="ML427",
@@ -156,7 +157,7 @@ def _is_deliberate(context: Context) -> bool:
         return True
     loads = calls.get("load", ())
     given = (argument(call, None, "weights_only") for call in loads)
-    is_allowed = any(arg is not None and constant(arg.value) is False for arg in given)
+    is_allowed = any(arg is not None and constant_of(context.model, arg.value) is False for arg in given)
     return is_allowed or any(_names_pickler(call, context) for call in loads)
 
 

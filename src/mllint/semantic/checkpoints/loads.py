@@ -15,6 +15,7 @@ from mllint.semantic.checkpoints.rewritten import is_rewritten
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import MAX_ROUTES, Saved, resolved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, read_path
+from mllint.semantic.construction.constants import constant_of
 from mllint.semantic.construction.state_keys import KeySet
 from mllint.semantic.expressions.returns import is_called_class
 from mllint.semantic.modules.module_keys import ANYTHING, module_keys
@@ -31,7 +32,7 @@ from mllint.semantic.values import (
     is_object,
     own_method,
 )
-from mllint.syntax.shape import argument, constant, dotted_path, is_super_call, last_word
+from mllint.syntax.shape import argument, dotted_path, is_super_call, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -78,7 +79,7 @@ def load_of(model: "Model", call: cst.Call) -> Load | None:
         return None
     if isinstance(value, Module) and any(own_method(other, function.attr.value) is not None for other in value.others):
         return None
-    return Load(model, call, function.value, value, given.value, _strictness(call, function.attr.value))
+    return Load(model, call, function.value, value, given.value, _strictness(model, call, function.attr.value))
 
 
 def contents(load: Load) -> Iterator[tuple[Saved | None, Content | None]]:
@@ -173,7 +174,7 @@ def _may_be_derived(model: "Model", value: Module) -> bool:
     return is_called_class(model, value.call.func) and any(value.definition.subclasses)
 
 
-def _strictness(call: cst.Call, method: str) -> bool | None:
+def _strictness(model: "Model", call: cst.Call, method: str) -> bool | None:
     if method != "load_state_dict":
         return False
     given = argument(call, 1, "strict")
@@ -181,7 +182,7 @@ def _strictness(call: cst.Call, method: str) -> bool | None:
         return None
     if given is None:
         return True
-    value = constant(given.value)
+    value = constant_of(model, given.value)
     return value if isinstance(value, bool) else None
 
 

@@ -246,7 +246,8 @@ class Accumulator:
     @cached_property
     def hangs_on_spent(self) -> bool:
         """Whether it is computed from what the loop calls ``backward()`` on: of that graph only the nodes are left."""
-        losses = [loss for call in self._backward_calls if (loss := loss_of(call)) is not None and not retaining(call)]
+        freeing = (call for call in self._backward_calls if not retaining(self.model, call))
+        losses = [loss for call in freeing if (loss := loss_of(call)) is not None]
         spent = self._bound_to([path for loss in losses for path in operands(loss)], operands)
         return bool(spent & self._bound_to(paths_in(self.added), paths_in))
 

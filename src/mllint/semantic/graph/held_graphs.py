@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import CUTTING, GIVING_PARAMETERS, MOVING
+from mllint.semantic.construction.constants import constant_of
 from mllint.semantic.expressions.alternatives import alternatives
 from mllint.semantic.expressions.hints import is_called_loss, is_name_of_loss
 from mllint.semantic.expressions.sources import operands, paths_in
@@ -29,7 +30,6 @@ from mllint.semantic.names.uses import mentions
 from mllint.semantic.values import Function, Instance, Number, Output, Tensor, Value
 from mllint.syntax.shape import (
     argument,
-    constant,
     detaches,
     dotted_path,
     fingerprint,
@@ -120,7 +120,8 @@ def _walks_one_graph(accumulator: Accumulator) -> bool:
     for call in model.calls_by_word.get("backward", ()):
         keeps = argument(call, None, "retain_graph")
         is_own = call is accumulator.spent_last
-        if is_own or keeps is None or constant(keeps.value) is not True or not model.tree.is_inside(call, loop):
+        is_keeping = keeps is not None and constant_of(model, keeps.value) is True
+        if is_own or not is_keeping or not model.tree.is_inside(call, loop):
             continue
         names = [item for item in subtree(call.func) if isinstance(item, cst.Name)]
         bound = [binding for name in names for binding in model.reaching(name)]

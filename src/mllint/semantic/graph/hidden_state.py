@@ -7,6 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.construction.constants import constant_of
 from mllint.semantic.graph.dependence import Dependence, hands_on
 from mllint.semantic.graph.losses import loss_of, retaining
 from mllint.semantic.names.changes import is_changed_in_place
@@ -14,7 +15,7 @@ from mllint.semantic.names.conditions import loop_of_every_round
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, reads
 from mllint.semantic.values import Elements, Framework, Module, Object, Repeated, Tensor, Value
-from mllint.syntax.shape import constant_given, dotted_path, items_of
+from mllint.syntax.shape import argument, dotted_path, items_of
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -64,16 +65,17 @@ def walked_in_loop(model: "Model", backward: cst.Call) -> tuple[Loop, cst.BaseEx
     loop, loss = loop_of_every_round(model, backward), loss_of(backward)
     if loop is None or loss is None or model.gradients.off(backward) is not False:
         return None
-    is_kept = retaining(backward) is not None
-    is_plain = not any(_may_be_on(backward, word) for word in ("retain_graph", "create_graph"))
+    is_kept = retaining(model, backward) is not None
+    is_plain = not any(_may_be_on(model, backward, word) for word in ("retain_graph", "create_graph"))
     # Torch raises as soon as the weights have changed; Paddle goes through all iterations again and again.
     is_meant = not is_plain and not (is_kept and model.framework == "torch" and _steps(model, loop))
     return None if is_meant else (loop, loss, is_kept)
 
 
-def _may_be_on(backward: cst.Call, word: str) -> bool:
+def _may_be_on(model: "Model", backward: cst.Call, word: str) -> bool:
     """Whether a flag of ``backward()`` is given, and not written as ``False``."""
-    return constant_given(backward, None, word, False) is not False
+    given = argument(backward, None, word)
+    return given is not None and constant_of(model, given.value) is not False
 
 
 def _steps(model: "Model", loop: Loop) -> bool:

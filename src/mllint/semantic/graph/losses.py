@@ -6,9 +6,10 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import CLEARING
+from mllint.semantic.construction.constants import constant_of
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.values import Module, Symbol, Value
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -72,15 +73,15 @@ def may_walk(model: "Model", call: cst.Call) -> bool:
     )
 
 
-def retaining(call: cst.Call) -> cst.Arg | None:
+def retaining(model: "Model", call: cst.Call) -> cst.Arg | None:
     """The argument of a ``backward()`` call that surely keeps the graph; ``None`` when there is none."""
     found = argument(call, None, "retain_graph")
     if found is None and isinstance(call.func, cst.Attribute) and loss_of(call) is call.func.value:
         found = argument(call, 1)
     creating = argument(call, None, "create_graph")
-    if found is None or constant(found.value) is not True:
+    if found is None or constant_of(model, found.value) is not True:
         return None
-    return found if creating is None or constant(creating.value) is False else None
+    return found if creating is None or constant_of(model, creating.value) is False else None
 
 
 def is_library_loss(module: Module) -> bool:

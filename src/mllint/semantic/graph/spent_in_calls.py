@@ -47,7 +47,7 @@ def _spends_output(function: "FunctionInfo", definition: "ClassInfo") -> bool:
     """Whether a function runs ``backward()`` on what a module of a class has given, and does not keep its graph."""
     model = function.model
     calls = model.calls_by_word.get("backward", ())
-    own = (call for call in calls if model.enclosing_function(call) is function.node and not retaining(call))
+    own = (call for call in calls if model.enclosing_function(call) is function.node and not retaining(model, call))
     return any((loss := loss_of(call)) is not None and _is_output(model, loss, definition) for call in own)
 
 

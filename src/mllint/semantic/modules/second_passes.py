@@ -8,6 +8,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
+from mllint.semantic.construction.constants import constant_of
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.passed_graph import may_cut
 from mllint.semantic.files.testing import is_in_a_test, is_meant_to_fail, is_test_code
@@ -21,7 +22,7 @@ from mllint.semantic.names.conditions import is_above, loop_of_every_round
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import Function, Module, Output, Symbol, Tensor
-from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, has_star_arguments, last_word
+from mllint.syntax.shape import argument, dotted_path, fingerprint, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def _second_pass(model: "Model", backward: cst.Call) -> SecondPass | None:
     loss = plain_loss(model, backward)
     if loss is None:
         return None
-    above = [call for call in _passes_written_above(model, backward) if _is_plain(call, freeing=True)]
+    above = [call for call in _passes_written_above(model, backward) if _is_plain(model, call, freeing=True)]
     spent = {call: other for call in above if (other := loss_of(call)) is not None}
-    loop = loop_of_every_round(model, backward) if _is_plain(backward, freeing=True) else None
+    loop = loop_of_every_round(model, backward) if _is_plain(model, backward, freeing=True) else None
     if not spent and loop is None:
         return None
     for first in spent:
@@ -102,7 +103,7 @@ def repeated_pass(model: "Model", backward: cst.Call) -> cst.BaseExpression | No
     So an optimizer that steps further down, in the same function, gets all gradients twice.
     """
     loss, first = loss_of(backward), _call_right_above(model, backward)
-    if loss is None or first is None or dotted_path(loss) is None or retaining(first) is None:
+    if loss is None or first is None or dotted_path(loss) is None or retaining(model, first) is None:
         return None
     other = loss_of(first)
     if other is None or fingerprint(other) != fingerprint(loss) or _is_weighted(first) or _is_weighted(backward):
@@ -137,7 +138,7 @@ def _is_weighted(backward: cst.Call) -> bool:
 
 def plain_loss(model: "Model", backward: cst.Call) -> cst.BaseExpression | None:
     """What a backward pass begins with; ``None`` where it is not known which tensors the pass reaches."""
-    if not _is_plain(backward, freeing=False) or model.gradients.off(backward) is not False:
+    if not _is_plain(model, backward, freeing=False) or model.gradients.off(backward) is not False:
         return None
     return loss_of(backward) if backward in model.backward.calls else None
 
@@ -267,13 +268,13 @@ def _are_in_one_suite(scope: "Scope", earlier: cst.CSTNode, later: cst.CSTNode, 
     return scope.tree.is_inside(earlier, body) and scope.tree.is_inside(later, body)
 
 
-def _is_plain(call: cst.Call, *, freeing: bool) -> bool:
+def _is_plain(model: "Model", call: cst.Call, *, freeing: bool) -> bool:
     """Whether a backward pass is of a kind that is known; ``freeing``: that keeps nothing for another one."""
     if has_star_arguments(call) or argument(call, None, "inputs") is not None:
         return False
     for name in ("retain_graph", "retain_variables", "create_graph") if freeing else ():
         given = argument(call, None, name)
-        if given is not None and constant(given.value) is not False:
+        if given is not None and constant_of(model, given.value) is not False:
             return False
     positional = [arg for arg in call.args if arg.keyword is None]
     return not freeing or len(positional) < 2
