@@ -225,6 +225,11 @@ def items_of(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return [item.value for item in node.elements] if isinstance(node, (cst.List, cst.Tuple)) else [node]
 
 
+def options_of(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a conditional expression may be, ``a``, ``b`` or ``c`` of ``a if x else b if y else c``; others are one."""
+    return [*options_of(node.body), *options_of(node.orelse)] if isinstance(node, cst.IfExp) else [node]
+
+
 def targets_of(statement: cst.CSTNode) -> list[cst.BaseExpression]:
     """What a statement assigns to."""
     if isinstance(statement, cst.Assign):

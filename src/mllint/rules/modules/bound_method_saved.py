@@ -56,7 +56,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.saving import Part, may_save, parts, saved
 from mllint.semantic.names.uses import reads, uses
 from mllint.semantic.values import Function, Method, Module, Object
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import dotted_path, options_of, string_literal
 
 rule = Rule(
     code="ML425",
@@ -81,33 +81,36 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report every part of what a call saves that is such a method."""
     what = saved(context.model, call)
     for part in () if what is None else parts(context.model, what.node):
-        node = part.node
-        if not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
-            continue
-        if _is_method(node, context) and not _is_called_later(part, context):
-            yield from _finding(node)
+        for node in _methods(part.node, context):
+            if not _is_called_later(part, context):
+                yield from _finding(node)
 
 
 @rule.on(cst.DictElement, mentions=("state_dict",))
 def check_entry(element: cst.DictElement, context: Context) -> Iterator[Finding]:
     """Report such a method beside states, or under a key that says that it is one: the dict is saved somewhere."""
-    node = element.value
-    if not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
-        return
-    is_state = string_literal(element.key) in _KEYS and isinstance(context.value(node), Method)
-    if (is_state or _has_called_neighbour(node, context)) and _is_method(node, context):
-        yield from _finding(node)
+    for node in _methods(element.value, context):
+        is_state = string_literal(element.key) in _KEYS and isinstance(context.value(node), Method)
+        if is_state or _has_called_neighbour(node, context):
+            yield from _finding(node)
 
 
 @rule.on_call("builtins.dict", "collections.OrderedDict")
 def check_keyword(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report such a method beside the states of ``dict(model=..., optimizer=...)``."""
     for arg in call.args:
-        node = arg.value
-        if arg.keyword is None or not isinstance(node, cst.Attribute) or node.attr.value != "state_dict":
-            continue
-        if _has_called_neighbour(node, context) and _is_method(node, context):
-            yield from _finding(node)
+        for node in () if arg.keyword is None else _methods(arg.value, context):
+            if _has_called_neighbour(node, context):
+                yield from _finding(node)
+
+
+def _methods(node: cst.BaseExpression, context: Context) -> Iterator[cst.Attribute]:
+    """The methods `state_dict` one of which an expression is, which also has one of them where there is a choice:
+    `net.module.state_dict if parallel else net.state_dict`.
+    """
+    found = [item for item in options_of(node) if isinstance(item, cst.Attribute) and item.attr.value == "state_dict"]
+    if any(_is_method(item, context) for item in found):
+        yield from found
 
 
 def _is_method(node: cst.Attribute, context: Context) -> bool:
