@@ -53,7 +53,9 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, add_call_parentheses
 from mllint.knowledge import contexts, lookup
 from mllint.rule import Finding, Rule
-from mllint.syntax.shape import dotted_path
+from mllint.semantic.names.scopes import assigned
+from mllint.semantic.names.uses import uses
+from mllint.syntax.shape import dotted_path, options_of
 
 rule = Rule(
     code="ML206",
@@ -65,19 +67,20 @@ rule = Rule(
 )
 
 _LONGEST_NAME = 34
+_RAISES = "it raises a `TypeError`"
 
 
 @rule.on(cst.WithItem, mentions=contexts.WORDS)
 def check_with(item: cst.WithItem, context: Context) -> Iterator[Finding]:
     """Report ``with torch.no_grad:``."""
-    yield from _check(item.item, "it raises a `TypeError`", context)
+    yield from _check_entered(item.item, context)
 
 
 @rule.on_method("enter_context")
 def check_stack(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``stack.enter_context(torch.no_grad)``."""
     if len(call.args) == 1 and not call.args[0].star:
-        yield from _check(call.args[0].value, "it raises a `TypeError`", context)
+        yield from _check_entered(call.args[0].value, context)
 
 
 @rule.on(cst.Decorator, mentions=contexts.WORDS)
@@ -90,19 +93,49 @@ def check_decorator(decorator: cst.Decorator, context: Context) -> Iterator[Find
         yield from _check(decorator.decorator, consequence, context)
 
 
+def _check_entered(entered: cst.BaseExpression, context: Context) -> Iterator[Finding]:
+    """Report what is entered, each option of it, or what its name is bound to on one of several ways."""
+    for manager in options_of(entered):
+        if _name(manager, context) is None:
+            yield from _check_bound(manager, context)
+        else:
+            yield from _check(manager, _RAISES, context)
+
+
+def _check_bound(manager: cst.BaseExpression, context: Context) -> Iterator[Finding]:
+    """Report a name where all that it is bound to is uncalled, else what is; not one that is called elsewhere."""
+    bindings = context.bindings(manager) if isinstance(manager, cst.Name) else ()
+    read = [use for item in bindings for use in uses(context.model, item)]
+    if any(context.model.tree.call_of(use) is not None for use in read):
+        return
+    made = [value for item in bindings if (value := assigned(item)) is not None]
+    found = [(option, _name(option, context)) for value in made for option in options_of(value)]
+    names = [name for _, name in found if name is not None and contexts.is_plain_context_manager(name)]
+    if names and len(names) == len(found) and len(made) == len(bindings):
+        yield _finding(manager, names, _RAISES)
+    elif read and read[0] is manager:
+        for option, name in found:
+            if name is not None:
+                yield _finding(option, [name], f"{_RAISES} where it is entered", is_mendable=False)
+
+
 def _check(manager: cst.BaseExpression, consequence: str, context: Context) -> Iterator[Finding]:
     name = _name(manager, context)
-    if name is None:
-        return
-    path = dotted_path(manager) or name
+    if name is not None:
+        yield _finding(manager, [name], consequence)
+
+
+def _finding(manager: cst.BaseExpression, names: list[str], consequence: str, *, is_mendable: bool = True) -> Finding:
+    """The report of an expression that is one of some context managers."""
+    path = dotted_path(manager) or names[0]
     shown = path if len(path) <= _LONGEST_NAME else path.rpartition(".")[2]
-    plain = contexts.is_plain_context_manager(name)
-    arguments = "" if plain else ", ".join(lookup.parameters(name)[:1]) or "..."
-    yield Finding(
+    plain = all(map(contexts.is_plain_context_manager, names))
+    arguments = "" if plain else ", ".join(lookup.parameters(names[0])[:1]) or "..."
+    return Finding(
         manager,
         f"`{shown}` is not called: {consequence}",
         f"write `{path}({arguments})`",
-        fix=(lambda: NodeFix("add `()`", add_call_parentheses(manager))) if plain else None,
+        fix=(lambda: NodeFix("add `()`", add_call_parentheses(manager))) if plain and is_mendable else None,
     )
 
 
