@@ -72,7 +72,9 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, events
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.gradient_rounds import step_in_some_rounds
+from mllint.syntax.shape import called_on
 
 rule = Rule(
     code="ML303",
@@ -109,9 +111,19 @@ def _fix(call: cst.Call, step: Event, context: Context) -> NodeFix | None:
         return None
     if context.function(place) != context.function(statement):
         return None
+    if _is_of_each(call, place, context) or _is_of_each(node, statement, context):
+        return None
     deleted = delete_statement(line, getattr(block, "body", ()))
     if deleted is None:
         return None
     text = context.text(statement)
     moved = insert_after(context.line_end(place), context.line_break(place) + text)
     return NodeFix(f"move `{text}` behind the step", (deleted, moved), Applicability.UNSAFE)
+
+
+def _is_of_each(call: cst.CSTNode, place: cst.CSTNode, context: Context) -> bool:
+    """Whether a loop that is not around another place gives what is called: ``for each in (first, second): ...``."""
+    receiver = called_on(call)
+    bindings = () if receiver is None else context.bindings(receiver)
+    loops = (binding.node for binding in bindings if binding.kind is BindingKind.LOOP)
+    return any(not context.model.tree.is_inside(place, loop) for loop in loops)

@@ -19,6 +19,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
 from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -50,6 +51,9 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
         return Called(known)
     if frame.model.imports_look_alike:
         return None  # a file of two frameworks: neither uses nor names tell of which of them a thing is
+    named = _kind_of_named(frame, node) if frame.elements else None
+    if named is not None:
+        return named
     word, thing = _last_word(node), frame.thing(node)
     if word is None or thing is None:
         return None
@@ -70,6 +74,13 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
     if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
         return None
     return Called(kinds[0], is_proven=False)
+
+
+def _kind_of_named(frame: Frame, node: cst.BaseExpression) -> Called | None:
+    """What kind of thing the variable of a loop over a few names is, by that for which it stands in this round."""
+    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    element = frame.elements.get(bindings[0]) if len(bindings) == 1 else None
+    return None if element is None else kind_of(*element)
 
 
 def is_output(frame: Frame, node: cst.BaseExpression) -> bool:
@@ -277,7 +288,7 @@ def has_cleared(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def _words(model: "Model", key: str, node: cst.BaseExpression) -> set[str]:
-    """The attributes that the body around a node reads of a name or path."""
+    """The attributes that the body around a node reads of a name or path, or of each in a list that has it."""
     return _words_by_function(model, key).get(id(model.enclosing_function(node)), set())
 
 
@@ -286,9 +297,22 @@ def _words_by_function(model: "Model", key: str) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
     for place in reads(model, key):
         parent = model.tree.parent(place)
-        if isinstance(parent, cst.Attribute) and parent.value is place:
-            found.setdefault(id(model.enclosing_function(place)), set()).add(parent.attr.value)
+        words = {parent.attr.value} if isinstance(parent, cst.Attribute) and parent.value is place else set()
+        words |= _words_of_each(model, parent) if isinstance(parent, cst.Element) else set()
+        if words:
+            found.setdefault(id(model.enclosing_function(place)), set()).update(words)
     return found
+
+
+def _words_of_each(model: "Model", element: cst.Element) -> set[str]:
+    """The attributes that a loop reads of what a list has: ``for each in (one, other): each.zero_grad()``."""
+    display = model.tree.parent(element)
+    loop = None if display is None else model.tree.parent(display)
+    if not isinstance(loop, cst.For) or loop.iter is not display or not isinstance(loop.target, cst.Name):
+        return set()
+    name = loop.target.value
+    inside = (item for item in subtree(loop.body) if isinstance(item, cst.Attribute))
+    return {item.attr.value for item in inside if isinstance(item.value, cst.Name) and item.value.value == name}
 
 
 def _is_only_one_to_step(model: "Model", key: str, node: cst.BaseExpression) -> bool:
