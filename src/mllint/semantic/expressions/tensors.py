@@ -270,6 +270,8 @@ def result(
 
     ``own_input`` tells a function, whose first argument is the tensor, from a method.
     """
+    if _gives_indexes(name, call, own_input=own_input):
+        return Repeated(Tensor(framework, False, False), "tuple")
     match fact.returns:
         case "tensor":
             return Tensor(framework, attached, _made_scalar(name, fact, call, receiver, own_input=own_input))
@@ -307,6 +309,16 @@ def result(
         case "dtype" | "device" | "generator":
             return Other(fact.returns)
     return None
+
+
+def _gives_indexes(name: str, call: cst.Call, *, own_input: bool) -> bool:
+    """Whether a call gives where something holds: for each dimension the indexes along it, as many as there are places.
+
+    ``torch.where(mask)`` and ``torch.nonzero(mask, as_tuple=True)``.
+    """
+    if name == "where":
+        return own_input and len(call.args) == 1 and not call.args[0].star
+    return name == "nonzero" and constant_given(call, 1 if own_input else 0, "as_tuple") is True
 
 
 def _made_scalar(name: str, fact: FunctionFact, call: cst.Call, first: Value | None, *, own_input: bool) -> bool | None:

@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.semantic.names.scopes import BindingKind, all_assigned, only_assigned
+from mllint.semantic.expressions.tensors import is_one_size
+from mllint.semantic.names.conditions import verdicts
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, only_assigned
+from mllint.semantic.names.uses import uses
 from mllint.semantic.names.writes import is_basic_index
 from mllint.semantic.values import Array, Batch, Elements, Number, Output, Repeated, Symbol, Tensor
 from mllint.syntax.shape import argument, dotted_path, integer_literal, subscript_index
@@ -34,6 +37,9 @@ _FINDING = frozenset({"argmax", "argmin"})
 _WITH_INDEXES = frozenset({"topk"})
 _SORTING = frozenset({"sort"})
 _DRAWING = frozenset({"randint"})
+# Functions and methods that take nothing but vectors.
+_OF_VECTORS = frozenset({"bincount"})
+_TRYING = (cst.Try, cst.TryStar, cst.Match, cst.Lambda)
 _BOOLEANS = frozenset({"torch.bool", "paddle.bool", "numpy.bool_", "numpy.bool", "builtins.bool"})
 _COPYING_METHODS = frozenset({"index_select", "masked_select", "gather", "take_along_dim", "take_along_axis"})
 # Through these a write goes on to what they are taken of.
@@ -150,7 +156,8 @@ def _copies(model: "Model", index: cst.BaseExpression) -> bool:
         return True
     value = model.value(index)
     if isinstance(value, Tensor):
-        return value.scalar is False and not value.or_number
+        has_dimension = value.scalar is False or (isinstance(index, cst.Name) and _has_dimension_by_use(model, index))
+        return has_dimension and not value.or_number
     if isinstance(value, Elements):
         return value.mutable and bool(value.items) and all(isinstance(item, Number) for item in value.items)
     if isinstance(value, Repeated):
@@ -176,9 +183,9 @@ def _is_beside_values(model: "Model", node: cst.BaseExpression) -> bool:
         case cst.Attribute(value=pair, attr=cst.Name(value=name)):
             is_second = name == "indices"
         case cst.Name():
-            bindings = model.reaching(node)
-            is_second = len(bindings) == 1 and bindings[0].path == (1,) and bindings[0].kind is BindingKind.ASSIGN
-            pair = bindings[0].value if is_second and bindings[0].value is not None else node
+            unpacked = _unpacked(model, node)
+            is_second = unpacked is not None and unpacked.path == (1,)
+            pair = node if unpacked is None or unpacked.value is None else unpacked.value
         case _:
             return False
     if not is_second or not isinstance(pair, cst.Call):
@@ -200,17 +207,87 @@ def _is_part_of_indexes(model: "Model", node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
         is_reshaped = node.func.attr.value in ("squeeze", "view", "reshape")
         return is_reshaped and _is_called(model, node.func.value, frozenset({"nonzero", "argwhere"}))
+    if isinstance(node, cst.Name):
+        pair = _unpacked(model, node)
+        return pair is not None and len(pair.path) == 1 and _gives_indexes(model, pair.value)
     if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Call):
         return False
     if len(node.slice) > 1:
         is_column = isinstance(node.slice[0].slice, cst.Slice)
         return is_column and _is_called(model, node.value, frozenset({"nonzero", "argwhere"}))
-    of_tuple = _is_called(model, node.value, frozenset({"where"})) and len(node.value.args) == 1
-    of_array = isinstance(model.value(node.value), (Array, Elements)) or (
-        (model.qualified_name(node.value.func) or "").startswith("numpy.")
+    return _gives_indexes(model, node.value) and isinstance(subscript_index(node), cst.Integer)
+
+
+def _gives_indexes(model: "Model", node: cst.BaseExpression | None) -> bool:
+    """Whether an expression is a tuple of indexes, for each dimension those along it: ``np.where(mask)``."""
+    if not isinstance(node, cst.Call):
+        return False
+    of_array = isinstance(model.value(node), (Array, Elements)) or (
+        (model.qualified_name(node.func) or "").startswith("numpy.")
     )
-    of_tuple = of_tuple or (of_array and _is_called(model, node.value, frozenset({"nonzero"})))
-    return of_tuple and isinstance(subscript_index(node), cst.Integer)
+    if of_array and _is_called(model, node, frozenset({"nonzero"})):
+        return True
+    return len(node.args) == 1 and _is_called(model, node, frozenset({"where"}))
+
+
+def _unpacked(model: "Model", node: cst.Name) -> Binding | None:
+    """What alone binds a name, if that is a part of what is unpacked there: ``rows, columns = np.where(mask)``."""
+    bindings = model.reaching(node)
+    only = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    return only if only is not None and only.path and only.value is not None else None
+
+
+def _has_dimension_by_use(model: "Model", index: cst.Name) -> bool:
+    """Whether something else is done with a tensor that raises without a dimension: ``len(index)``, ``index[:5]``."""
+    bindings = model.reaching(index)
+    return bool(bindings) and all(
+        any(
+            use is not index and _needs_dimension(model, use) and _is_done_too(model, use, index)
+            for use in uses(model, binding)
+        )
+        for binding in bindings
+    )
+
+
+def _needs_dimension(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether what stands around a tensor raises where that is 0-d."""
+    parent = model.tree.parent(node)
+    match parent:
+        case cst.Subscript(value=base) if base is node:
+            first = parent.slice[0].slice
+            return isinstance(first, cst.Slice) or (
+                isinstance(first, cst.Index) and integer_literal(first.value) is not None
+            )
+        case cst.Attribute(value=base, attr=cst.Name(value="shape")) if base is node:
+            entry = model.tree.parent(parent)
+            return isinstance(entry, cst.Subscript) and entry.value is parent and is_one_size(entry)
+        case cst.Attribute(value=base, attr=cst.Name(value=name)) if base is node:
+            call = model.tree.call_of(parent)
+            is_size = name == "size" and call is not None and len(call.args) == 1
+            return (is_size and model.framework == "torch") or (call is not None and name in _OF_VECTORS)
+        case cst.For(iter=iterated) | cst.CompFor(iter=iterated) if iterated is node:
+            return True
+        case cst.Arg():
+            around = model.tree.parent(parent)
+            if not isinstance(around, cst.Call) or around.args[0] is not parent:
+                return False
+            library, _, last = (model.library_name(around.func) or _builtin_name(model, around)).rpartition(".")
+            return (library, last) == ("builtins", "len") or (library in ("torch", "paddle") and last in _OF_VECTORS)
+    return False
+
+
+def _builtin_name(model: "Model", call: cst.Call) -> str:
+    return (model.qualified_name(call.func) or "") if isinstance(call.func, cst.Name) else ""
+
+
+def _is_done_too(model: "Model", use: cst.BaseExpression, index: cst.Name) -> bool:
+    """Whether nothing decides about a use that does not decide in the same way about the place of the index."""
+    known = {(id(test), outcome) for test, outcome in verdicts(model, index)}
+    if not all((id(test), outcome) in known for test, outcome in verdicts(model, use)):
+        return False
+    return model.scope_of(use) is model.scope_of(index) and all(
+        model.tree.is_inside(index, around) for around in model.tree.ancestors(use) if isinstance(around, _TRYING)
+    )
 
 
 def _is_array_of_list(model: "Model", node: cst.BaseExpression) -> bool:
