@@ -407,8 +407,9 @@ def more_exact(declared: Value, passed: Value | None) -> Value:
     match declared, passed:
         case Object(), Object() if declared.kind == passed.kind:
             return passed
-        case Module(name=None, definition=None), Module() if declared.framework == passed.framework:
-            return passed
+        case Module(definition=None), Module() if declared.framework == passed.framework:
+            is_more = passed.definition is not None or passed.name == declared.name
+            return passed if is_more or declared.name is None else declared
         case Mapping(), StateDict() | Loaded():
             return passed
     return declared

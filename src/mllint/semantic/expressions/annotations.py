@@ -130,7 +130,8 @@ def _of_class(value: Value | None) -> Value | None:
         return None
     if known.kind in ("layer", "loss", "container", "rnn"):
         # The declared class is the least that is known: what is passed may derive from it.
-        return Module(framework, name if known.kind == "loss" or name in _EXACT else None)
+        is_exact = known.kind == "loss" or name in _EXACT or (known.kind == "rnn" and known.called in _CALLED)
+        return Module(framework, name if is_exact else None)
     return None if known.kind == "other" else Object(known.kind, name)
 
 
@@ -138,6 +139,8 @@ _EXACT = frozenset({
     "torch.nn.Linear", "torch.nn.Embedding", "torch.nn.ModuleList", "paddle.nn.Linear", "paddle.nn.Embedding",
     "paddle.nn.LayerList",
 })  # fmt: skip
+_CALLED = frozenset({"tensor", "tensors"})
+"""What a recurrent network gives that can be called itself, as its bases can not."""
 
 
 def _generic(model: "Model", node: cst.Subscript, depth: int) -> Value | None:

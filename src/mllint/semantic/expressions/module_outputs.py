@@ -106,7 +106,8 @@ def _library_output(
         if "LSTM" in name:
             hidden = Elements((hidden, hidden))
         packed = next((value for value in inputs if isinstance(value, Object) and value.kind == "packed"), None)
-        return hidden if name.endswith("Cell") else Elements((packed or Tensor(framework, attached), hidden))
+        is_alone = name.endswith("Cell") and framework == "torch"  # Paddle's cells give the output beside the state
+        return hidden if is_alone else Elements((packed or Tensor(framework, attached), hidden))
     if fact.called in ("tensor", "scalar"):
         of_row = len(inputs) == 1 and isinstance(inputs[0], Tensor) and inputs[0].scalar is False
         return Tensor(framework, attached, _keeps_rank(name, fact, of_row=of_row))
