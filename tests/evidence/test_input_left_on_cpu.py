@@ -72,3 +72,22 @@ def test_torch_good_forms(torch: Any) -> None:
     assert model(x).device.type == "meta"
     assert model(x.new_zeros(1, 2)).device.type == "meta"
     assert model(torch.zeros_like(x)).device.type == "meta"
+
+
+def test_torch_layers_refuse_what_they_are_given_beside_their_input(torch: Any) -> None:
+    nn = torch.nn
+    there, here = torch.ones(5, 1, 8, device="meta"), torch.ones(5, 1, 8)
+    state, step = torch.zeros(1, 1, 8), torch.zeros(1, 8)
+    for call in (
+        lambda: nn.RNN(8, 8, device="meta")(there, state),
+        lambda: nn.GRU(8, 8, device="meta")(there, state),
+        lambda: nn.LSTM(8, 8, device="meta")(there, (state, state)),
+        lambda: nn.RNNCell(8, 8, device="meta")(there[0], step),
+        lambda: nn.GRUCell(8, 8, device="meta")(there[0], step),
+        lambda: nn.LSTMCell(8, 8, device="meta")(there[0], (step, step)),
+        lambda: nn.MultiheadAttention(8, 2, device="meta")(there, here, there),
+        lambda: nn.MultiheadAttention(8, 2, device="meta")(there, there, here),
+        lambda: nn.TransformerDecoderLayer(8, 2, device="meta")(there, here),
+    ):
+        with pytest.raises(RuntimeError, match="device"):
+            call()

@@ -1,7 +1,8 @@
 """## What it does
 
 Finds modules that are moved to the GPU and then called with a tensor that stays on the CPU: it was made there and not
-moved, or moved by a statement that drops the result (`x.cuda()`), also for the first round of a loop only.
+moved, or moved by a statement that drops the result (`x.cuda()`), also for the first round of a loop only. The hidden
+state of a recurrent network is such an input, and so is what attention looks at.
 
 ## Why is this bad?
 
@@ -59,6 +60,7 @@ import libcst as cst
 from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.devices import left_behind
+from mllint.semantic.values import Elements
 from mllint.syntax.shape import dotted_path
 
 rule = Rule(
@@ -84,4 +86,7 @@ def check(move: cst.Call, context: Context) -> Iterator[Finding]:
             )
         else:
             message = f"`{found.module}` is on the GPU, its input `{name}` stays on the CPU"
-            yield Finding(found.call, message, f"write `{name} = {name}.{how}` before")
+            moved = f"{name}.{how}"
+            if isinstance(context.value(found.argument), Elements):
+                moved = f"tuple(state.{how} for state in {name})"
+            yield Finding(found.call, message, f"write `{name} = {moved}` before")

@@ -13,9 +13,16 @@ from mllint.semantic.names.conditions import stands_before
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import calls_among, calls_of_path
-from mllint.semantic.values import Batch, ClassObject, Module, Number, Object, Other, Symbol, Tensor, Text
+from mllint.semantic.values import Batch, ClassObject, Elements, Module, Number, Object, Other, Symbol, Tensor, Text
 from mllint.syntax.iteration import run_over
-from mllint.syntax.shape import argument, discarded_calls, dotted_path, has_star_arguments, string_literal
+from mllint.syntax.shape import (
+    argument,
+    discarded_calls,
+    dotted_path,
+    has_star_arguments,
+    items_of,
+    string_literal,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -40,6 +47,13 @@ _BEFORE_CALLS = {"register_forward_pre_hook"}
 """What may move the input of a module before it sees it."""
 # What is said in a module that puts its inputs where it is itself.
 _PLACING = frozenset({"to", "cuda", "device", "type_as", "get_device", "is_cuda"})
+# What meets the weights of layers that are given more than their input: each raises where it is elsewhere.
+_STATE = ("input", "hx")
+_MEETING_WEIGHTS = {
+    **{f"torch.nn.{name}": _STATE for name in ("RNN", "GRU", "LSTM", "RNNCell", "GRUCell", "LSTMCell")},
+    "torch.nn.MultiheadAttention": ("query", "key", "value"),
+    "torch.nn.TransformerDecoderLayer": ("tgt", "memory"),
+}
 _DATASETS = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 MAX_DEPTH = 12
 
@@ -67,11 +81,22 @@ def left_behind(model: "Model", move: cst.Call) -> Iterator[LeftBehind]:
         if moves_of(model, path, call) != [move] or _in_device_context(model, call):
             continue
         for position, arg in enumerate(call.args):
-            value = model.value(arg.value)
-            is_tensor = isinstance(value, Batch) or (isinstance(value, Tensor) and value.scalar is not True)
-            if is_tensor and _reaches_weights(module, position, arg) and _is_on_cpu(model, arg.value, 0):
-                yield LeftBehind(call, arg.value, path)
+            # A module of the project may use but one of the items that it is given.
+            items = items_of(arg.value) if module.definition is None else [arg.value]
+            left = next((item for item in items if _is_left(model, item)), None)
+            if left is not None and _reaches_weights(module, position, arg):
+                yield LeftBehind(call, left, path)
                 break
+
+
+def _is_left(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether something is a tensor, or a tuple of such, that surely stays on the CPU."""
+    value = model.value(node)
+    items = value.items if isinstance(value, Elements) else (value,)
+    are_tensors = all(
+        isinstance(item, Batch) or (isinstance(item, Tensor) and item.scalar is not True) for item in items
+    )
+    return are_tensors and _is_on_cpu(model, node, 0)
 
 
 def _moved(model: "Model", move: cst.Call) -> tuple[str, cst.CSTNode] | None:
@@ -187,7 +212,7 @@ def _minds(model: "Model", module: Module) -> bool:
 def _reaches_weights(module: Module, position: int, arg: cst.Arg) -> bool:
     """Whether an argument surely meets the weights; lengths, for example, belong on the CPU."""
     if module.definition is None:
-        return position == 0
+        return _meets_weights(module, position, arg)
     forward = module.definition.called
     if forward is None:
         return False
@@ -199,10 +224,19 @@ def _reaches_weights(module: Module, position: int, arg: cst.Arg) -> bool:
     walk = Dependence(forward.model, lambda binding: binding.node is parameters[0], of_graph=False)
     for call in forward.model.tree.by_type.get(cst.Call, ()):
         layer = forward.model.value(call.func) if forward.model.enclosing_function(call) is forward.node else None
-        is_weighted = isinstance(layer, Module) and layer.definition is None and _minds(forward.model, layer)
-        if is_weighted and call.args and walk.of(call.args[0].value):
+        if not isinstance(layer, Module) or layer.definition is not None or not _minds(forward.model, layer):
+            continue
+        if any(_meets_weights(layer, place, given) and walk.of(given.value) for place, given in enumerate(call.args)):
             return True
     return False
+
+
+def _meets_weights(layer: Module, position: int, arg: cst.Arg) -> bool:
+    """Whether what a layer of the library is given at a place meets its weights as it is."""
+    names = _MEETING_WEIGHTS.get(layer.name or "")
+    if names is None:
+        return position == 0
+    return position < len(names) if arg.keyword is None else arg.keyword.value in names
 
 
 def _has_weights(name: str | None) -> bool:
@@ -247,6 +281,8 @@ def _takes_inputs_as_they_come(definition: ClassInfo) -> bool:
 
 def is_made_on_cpu(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether an expression surely makes a tensor on the CPU, where nobody has said that new ones are elsewhere."""
+    if isinstance(model.value(node), Elements):
+        return False  # several tensors
     return _DEFAULTS.isdisjoint(model.names_by_word) and _is_on_cpu(model, node, 0)
 
 
@@ -262,6 +298,8 @@ def _is_on_cpu(model: "Model", node: cst.BaseExpression, depth: int) -> bool:
             return bool(bindings) and all(_binding_is_on_cpu(model, item, depth) for item in bindings)
         case cst.Call():
             return _call_is_on_cpu(model, node, depth)
+        case cst.Tuple():
+            return bool(node.elements) and all(_is_on_cpu(model, part.value, depth + 1) for part in node.elements)
         case cst.BinaryOperation():
             sides = [side for side in (node.left, node.right) if not isinstance(model.value(side), Number)]
             return bool(sides) and all(_is_on_cpu(model, side, depth + 1) for side in sides)
