@@ -2,7 +2,8 @@
 
 Finds four ways in which the calls of a loss scaler do not belong together:
 
-- `scaler.scale(loss).backward()`, and then `optimizer.step()` instead of `scaler.step(optimizer)`;
+- `scaler.scale(loss).backward()`, and then `optimizer.step()` instead of `scaler.step(optimizer)`, also where a test
+  leaves the `unscale_()` between them out: `if max_norm > 0:`;
 - `scaler.step(optimizer)` in a training loop without `scaler.update()`, or in rounds in which a test leaves it out;
 - `scaler.step(optimizer)` after `backward()` of a loss that the scaler did not scale;
 - `scaler.unscale_(optimizer)` twice, or after the step, without `scaler.update()` in between, or in rounds in which a
@@ -55,7 +56,8 @@ for _ in range(100):
 
 ## What it leaves alone
 
-`optimizer.step()` after `scaler.unscale_(optimizer)`, and in the branch that does not scale; an update that only a
+`optimizer.step()` after `scaler.unscale_(optimizer)`, unless a test that does not ask for the scaler leaves that out;
+it is left alone in the branch that does not scale, too; an update that only a
 setting leaves out, `if args.amp:`, or a test of the same words as the one around the call; optimizers of a class of
 the project; `update()` in a function or method of the project that is called in the loop, and of anything in the file
 that is called as the scaler is, unless that is made elsewhere; calls of `unscale_()` under two tests that ask for the
@@ -90,7 +92,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, replace, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.placement import wants_no_result
-from mllint.semantic.training import scaling, unscaling
+from mllint.semantic.training import partly_unscaled, scaling, unscaling
 
 rule = Rule(
     code="ML317",
@@ -116,6 +118,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             "the gradients are still scaled, and this step is taken also where they have overflowed",
             "leave it out: the scaler's `minimize()` below takes the step" if is_taken_again else instead,
             fix=None if is_taken_again else lambda: _step_through_scaler(call, context),
+        )
+    elif partly_unscaled.steps_where_not_unscaled(model, call):
+        yield Finding(
+            call,
+            "where the test leaves `unscale_()` out, the gradients are still scaled here",
+            "write `scaler.step(optimizer)` instead: it divides what is not divided yet",
+            fix=lambda: _step_through_scaler(call, context),
         )
     elif scaling.steps_unscaled_loss(model, call):
         yield Finding(

@@ -3,9 +3,9 @@
 - from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``runs``, ``paths``, ``kept_calls``, ``touched``,
   ``guards``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``one_sided``, ``own_steps``, ``forgetful_callers``, ``foreign_gradients``,
-  ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``unscaling``, ``never_computed``; ``holders`` of
-  what they are about; ``stale_weights``, which a step has changed too early; ``forgotten_networks``,
-  ``idle_optimizers``
+  ``updates_by_hand``, ``gradient_rounds``, ``clipping``, ``scaling``, ``unscaling``, ``partly_unscaled``,
+  ``never_computed``; ``holders`` of what they are about; ``stale_weights``, which a step has changed too early;
+  ``forgotten_networks``, ``idle_optimizers``
 - learning rates: ``schedulers``, ``held_schedulers``, ``schedules``, ``first_factors``, ``rates``, ``lambda_rates``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``, ``in_training_mode``,
   ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``, ``undone_switches``,

@@ -111,6 +111,8 @@ def backward_of(model: "Model", step: cst.CSTNode) -> cst.Call | None:
     found: dict[int, cst.CSTNode] = {}
     for item in model.runs.each(step):
         for state in states_of(item.run, item.event):
+            if isinstance(state, Event) and state.kind is Kind.UNSCALE:
+                continue  # of gradients that a `backward()` on another way leaves as they are
             if not isinstance(state, Event) or state.frame is not item.event.frame:
                 return None
             node = model.runs.node_here(state)
