@@ -2,7 +2,8 @@
 
 Finds tensors that are to be learned and are no leaves: `w = torch.randn(3, requires_grad=True) * 0.01`,
 `w = torch.zeros(3, requires_grad=True).to(device)`, `self.w = nn.Parameter(torch.zeros(3)).cuda()`. The leaf
-may also lose its name to what is computed from it: `w = w.cuda()`, or that be moved under its own name later.
+may also lose its name to what is computed from it: `w = w.cuda()`, or that be moved under its own name later. What the
+list of an optimizer is made of, or grows by, need not have a name: `[torch.zeros(3, requires_grad=True).cuda()]`.
 
 ## Why is this bad?
 
@@ -52,7 +53,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, binds_trailers, insert_after, insert_before, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.lost_leaves import LostLeaf, lost_later, lost_leaf, says_leaf
+from mllint.semantic.graph.lost_leaves import LostLeaf, lost_element, lost_later, lost_leaf, says_leaf
 from mllint.syntax.shape import argument
 
 rule = Rule(
@@ -67,7 +68,11 @@ rule = Rule(
 
 @rule.on(cst.Call, mentions=("requires_grad", "Parameter", "requires_grad_"), shape=says_leaf)
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report the assignment that keeps a tensor in place of the leaf that a call makes."""
+    """Report the assignment, or the element of a list, that keeps a tensor in place of the leaf that a call makes."""
+    element = lost_element(context.model, call)
+    if element is not None:
+        yield _finding(element.kept, element, context)
+        return
     statement = context.statement(call)
     if not isinstance(statement, cst.Assign):
         return
@@ -80,7 +85,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         yield _finding(statement, found, context)
 
 
-def _finding(statement: cst.Assign, found: LostLeaf, context: Context) -> Finding:
+def _finding(place: cst.CSTNode, found: LostLeaf, context: Context) -> Finding:
     if found.is_parameter:
         message = f"the parameter inside is lost: what `{found.by}` gives is no parameter"
         advice = f"write `{context.text(found.leaf.func)}(...)` around the whole expression"
@@ -91,7 +96,7 @@ def _finding(statement: cst.Assign, found: LostLeaf, context: Context) -> Findin
         message = message.replace("`arithmetic`", "arithmetic")
     elif found.by == "to()":  # on the device where it was made it gives the leaf itself
         message = message.replace("what `to()` gives", "what `to()` moves")
-    return Finding(statement, message, advice, fix=lambda: _fix(found))
+    return Finding(place, message, advice, fix=lambda: _fix(found))
 
 
 def _fix(found: LostLeaf) -> NodeFix | None:

@@ -7,12 +7,13 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.names.changes import changes_of_bound
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, only_assigned
 from mllint.semantic.names.uses import bound_by, reads, uses
 from mllint.semantic.values import Elements, Module, Number, Symbol, Tensor, Text, is_object
-from mllint.syntax.shape import argument, constant, dotted_path, fingerprint, last_word
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, fingerprint, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _OFTEN_NOTHING = frozenset({"float", "cpu", "contiguous", "pin_memory", "type", 
 _LEAF_MAKERS = frozenset({"Parameter", "Variable", "requires_grad_"})
 _MAKERS = frozenset({"arange", "empty", "eye", "full", "linspace", "ones", "rand", "randn", "tensor", "zeros"})
 _COMPUTED = (cst.Call, cst.UnaryOperation, cst.BinaryOperation)
+_LISTED = (cst.BaseElement, cst.List, cst.Tuple, cst.Dict, cst.DictElement, cst.Arg)
 _KEEPS_GRADIENT = frozenset({"retain_grad", "register_hook", "requires_grad_"})
 
 
@@ -79,6 +81,85 @@ def lost_later(model: "Model", statement: cst.Assign) -> "Iterator[tuple[cst.Ass
                 found = lost_leaf(model, later)
                 if found is not None and found.leaf is statement.value:
                     yield later, found
+
+
+def lost_element(model: "Model", leaf: cst.Call) -> LostLeaf | None:
+    """The leaf that a call makes, lost where what is computed from it goes without a name into an optimizer's list."""
+    element = _whole(model, leaf)
+    holder = model.tree.parent(element)
+    match holder:
+        case cst.Element():
+            container = model.tree.parent(holder)
+        case cst.ListComp() | cst.GeneratorExp() if holder.elt is element:
+            container = holder
+        case cst.Arg():
+            container = model.tree.parent(holder)  # `codes.append(...)`
+        case _:
+            return None
+    found = _inside(model, element, None)
+    value = None if found is None else model.value(element)
+    if (
+        found is None
+        or found.leaf is not leaf
+        or not isinstance(value, Tensor)
+        or value.leaf
+        or value.attached is False
+    ):
+        return None
+    return found if container is not None and _is_learned(model, container) else None
+
+
+def _whole(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
+    """All that is computed from what stands at a place, by operators and methods: ``-x.to(device)`` for ``x``."""
+    while True:
+        parent = model.tree.parent(node)
+        if isinstance(parent, cst.Arg) and isinstance(call := model.tree.parent(parent), cst.Call):
+            if _computed_from(model, call) is not node:
+                return node
+            parent = call
+        elif isinstance(parent, cst.Attribute):
+            parent = model.tree.call_of(parent)
+        if not isinstance(parent, _COMPUTED):
+            return node
+        node = parent
+
+
+def _is_learned(model: "Model", container: cst.CSTNode) -> bool:
+    """Whether an optimizer is given a list, or what a call appends to one, which nothing else is put into or read from
+    before.
+    """
+    if isinstance(container, cst.Call):
+        grown = called_on(container) if last_word(container.func) == "append" else None
+        bindings = model.reaching(grown) if isinstance(grown, cst.Name) else ()
+        return bool(bindings) and all(_is_list_of_optimizer(model, binding) for binding in bindings)
+    if _stands_in_optimizer(model, container):
+        return True
+    statement = model.tree.parent(container)
+    bindings = bound_by(model, statement) if isinstance(statement, cst.Assign) and statement.value is container else ()
+    return any("." not in binding.key and _is_list_of_optimizer(model, binding) for binding in bindings)
+
+
+def _is_list_of_optimizer(model: "Model", binding: Binding) -> bool:
+    """Whether a list that has a name is given to an optimizer as it was made, or grown."""
+    if not isinstance(binding.value, (cst.List, cst.ListComp, cst.Tuple)) or binding.path:
+        return False
+    changes = changes_of_bound(model, binding)
+    if not all(isinstance(change, cst.Call) and last_word(change.func) in ("append", "extend") for change in changes):
+        return False
+    return any(_stands_in_optimizer(model, use) for use in uses(model, binding))
+
+
+def _stands_in_optimizer(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether an optimizer is built with something, alone or in a list or a group: ``Adam([{"params": codes}])``."""
+    child = node
+    for ancestor in model.tree.ancestors(node):
+        if isinstance(ancestor, cst.Call):
+            parameters = argument(ancestor, 0, "params")
+            return parameters is child and is_object(model.value(ancestor), "optimizer")
+        if not isinstance(ancestor, _LISTED):
+            return False
+        child = ancestor
+    return False
 
 
 def _is_attribute_of_module(model: "Model", target: cst.BaseExpression) -> bool:
