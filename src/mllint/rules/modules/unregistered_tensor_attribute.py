@@ -4,7 +4,7 @@ Finds tensors in plain attributes of a module that ought to be registered:
 
 - a new tensor with `requires_grad=True` (Paddle: `stop_gradient=False`), which is no parameter, also scaled, moved or
   filled, made by a function of the file, asked for gradients later, `self.weight.requires_grad_()`, or of which an
-  optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`;
+  optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`; also the items of a list or dict;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
   parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of

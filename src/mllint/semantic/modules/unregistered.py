@@ -3,7 +3,7 @@ for it.
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -17,7 +17,7 @@ from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
 from mllint.semantic.modules.never_moved import is_never_moved
 from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
-from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_plain
+from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_leaf_to_train, is_plain
 from mllint.semantic.modules.trained_by_hand import is_trained_by_hand
 from mllint.semantic.modules.unsaved_draws import SAVING
 from mllint.semantic.modules.ways_to_tensors import made_for_nothing, unpacked_into
@@ -58,6 +58,8 @@ class Loss(enum.Enum):
     """It is computed from a parameter that nothing else holds."""
     UNTRAINED = enum.auto()
     """It asks for gradients, and nobody trains it."""
+    UNTRAINED_ITEMS = enum.auto()
+    """The same of all tensors in a list or dict."""
     LEFT_BEHIND = enum.auto()
     """It stays behind when the module moves."""
     LEAF_LEFT_BEHIND = enum.auto()
@@ -117,8 +119,12 @@ def _lost_tensor(
 ) -> Lost | None:
     members, is_torch = owner.members, owner.framework == "torch"
     if type(value) in _CONTAINERS:
-        is_left = is_torch and tensors_stay_behind(members, name) and not is_test_code(model)
-        return Lost(Loss.CONTAINED) if is_left else None
+        if is_test_code(model):
+            return None
+        if is_torch and tensors_stay_behind(members, name):
+            return Lost(Loss.CONTAINED)
+        is_untrained = _meet_input(members, name, is_leaf_to_train) and not handed_over.is_handed_over(members, name)
+        return Lost(Loss.UNTRAINED_ITEMS) if is_untrained else None
     if type(value) not in _EXPRESSIONS:
         return None
     setter = undoing(model, owner, name, value)
@@ -220,6 +226,11 @@ _DISPLAYS = (cst.List, cst.ListComp, cst.Dict, cst.DictComp)
 
 def tensors_stay_behind(members: Members, name: str) -> bool:
     """Whether a list holds nothing but tensors made on the CPU, and ``forward`` computes with them and the input."""
+    return _meet_input(members, name, _is_made_on_cpu)
+
+
+def _meet_input(members: Members, name: str, is_one: "Callable[[Model, cst.BaseExpression], bool]") -> bool:
+    """Whether a list is made of nothing but tensors of one kind, and ``forward`` computes with them and the input."""
     found = False
     for place in members.assignments(name):
         if place.method is None or place.method not in members.setting_up or not isinstance(place.value, _DISPLAYS):
@@ -227,7 +238,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         elements = list(_elements(place.value))
         if any(has_no_elements(place.model, element) for element in elements):
             return False  # a place that is filled later
-        if not all(_is_made_on_cpu(place.model, element) for element in elements):
+        if not all(is_one(place.model, element) for element in elements):
             return False
         found = found or bool(elements)
     if is_touched_from_outside(members.definition, name):
@@ -238,7 +249,7 @@ def tensors_stay_behind(members: Members, name: str) -> bool:
         put = _put_in(model, read.node)
         if put is None:
             fates |= {(item, is_early) for item in _fates(model, read.node, MAX_STEPS)}
-        elif is_early and _is_made_on_cpu(model, put):
+        elif is_early and is_one(model, put):
             found = True
         else:
             return False
@@ -289,6 +300,8 @@ def _fates(model: "Model", node: cst.BaseExpression, steps: int) -> set[Fate]:
             around, path = model.tree.parent(call), handed_on(call, parent)
             if dotted_path(call.func) == "len":
                 return {Fate.NOTHING}
+            if call.args[0] is parent and handed_over.is_operation(model, call):
+                return {fate(model, call, steps - 1)}  # `torch.stack(self.tables)`
             if path is not None and isinstance(around, (cst.For, cst.CompFor)) and around.iter is call:
                 return _of_elements(model, around, path, steps)
     return {Fate.MOVED}
@@ -369,6 +382,10 @@ _WORDS = {
         "compute the value first, and make a parameter of it",
     ),
     Loss.UNTRAINED: ("`self.{name}` asks for gradients and is no parameter: nothing trains it", "assign {parameter}"),
+    Loss.UNTRAINED_ITEMS: (
+        "what `self.{name}` holds asks for gradients and is no parameter: nothing trains it",
+        "put parameters into a `ParameterList`, or a `ParameterDict`",
+    ),
     Loss.LEFT_BEHIND: (
         "`self.{name}` is no buffer: it stays behind when the module moves to a device",
         _REGISTER,
