@@ -29,7 +29,7 @@ the module, by the classes, and by what the project saves to the file, or to eac
 - the same where only a part of the module is in a wrapper, `net.encoder = DataParallel(net.encoder)`, and where the
   code reads single weights of the dict, which tell how its keys begin: `state["encoder.weight"].shape`;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way, also
-  where another file saves a module that holds the one it is loaded into: `WithLoss(net)`;
+  where another file saves a module that holds the one it is loaded into, `WithLoss(net)`, or that makes one itself;
 - the state of an optimizer is loaded into a module, or the reverse; also where two states are saved, or loaded, each
   for the other: `save(net, scheduler, optimizer)` of `def save(net, optimizer, scheduler)`, and where the very same
   goes into both, at once or through the functions that load them;

@@ -28,6 +28,7 @@ from mllint.semantic.checkpoints.taken_out import taken_out
 from mllint.semantic.checkpoints.told_elsewhere import is_loaded_otherwise, written_as_read_elsewhere, written_of_class
 from mllint.semantic.checkpoints.tracing import Tracer, path_given, read_path
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, Mismatch, compare
+from mllint.semantic.graph.statefulness import parts_made
 from mllint.semantic.modules.module_keys import ANYTHING
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import calls_of_path
@@ -201,7 +202,7 @@ def _of_keys(load: Load, saved: Saved | None, content: State | Record) -> Proble
 def _is_of_another_class(load: Load, content: State | Record) -> bool:
     """Whether what is loaded is the state of a network of another class than the one that it is loaded into.
 
-    Not where one of the two was made to hold one of the other's class: ``WithLoss(net)``.
+    Not where one of the two was made to hold one of the other's class, ``WithLoss(net)``, or makes one itself.
     """
     owner = content.owner if isinstance(content, State) else None
     if not isinstance(owner, Module) or not isinstance(load.value, Module):
@@ -210,6 +211,8 @@ def _is_of_another_class(load: Load, content: State | Record) -> bool:
         _is_of_class(owner, load.value)
         or _is_given_one(content.place.model, owner, load.value)
         or _is_given_one(load.model, load.value, owner)
+        or _makes_one(owner, load.value)
+        or _makes_one(load.value, owner)
     )
 
 
@@ -226,6 +229,12 @@ def _is_given_one(model: "Model", outer: Module, inner: Module) -> bool:
     return inner.definition is not None and any(
         isinstance(value, Module) and value.definition is not None and _is_of_class(value, inner) for value in values
     )
+
+
+def _makes_one(outer: Module, inner: Module) -> bool:
+    """Whether the constructor of a module makes another one of some class of the project."""
+    part, bases = inner.definition, () if outer.definition is None else outer.definition.lineage
+    return part is not None and any(made.is_same_as(part) for info in bases for made in parts_made(info))
 
 
 def _of_record(load: Load, saved: Saved | None, content: Record) -> Problem | None:
