@@ -3,11 +3,11 @@
 Finds checkpoints with a model and an epoch, but without the optimizer, in files that resume training from them, also by
 functions that another file calls, and
 loads of checkpoints in which the state of the optimizer is, as the code beside them saves it, and is left there: the
-same function loads the state of a scheduler or of another optimizer, or reads the epoch to go on from it, or it is
-given the optimizer and does nothing with it. And checkpoints with several networks
-and one of their optimizers, which is loaded back, but not the other, as that of the discriminator beside that of the
-generator, and those of PyTorch with the optimizer, but without the scheduler, which counts its steps from the beginning
-then (in Paddle its state is in that of the optimizer).
+same function loads the state of a scheduler or of another optimizer, or reads the epoch to go on from it, or to give it
+back to a caller that goes on from it with the optimizer, or it is given the optimizer and does nothing with it. And
+checkpoints with several networks and one of their optimizers, which is loaded back, but not the other, as that of the
+discriminator beside that of the generator, and those of PyTorch with the optimizer, but without the scheduler, which
+counts its steps from the beginning then (in Paddle its state is in that of the optimizer).
 
 ## Why is this bad?
 
@@ -98,11 +98,9 @@ def check_load(call: cst.Call, context: Context) -> Iterator[Finding]:
     left = left_in_file(context.model, call)
     if left is not None:
         written = f'{left.optimizer}.{last_word(call.func)}({context.text(left.holder)}["{left.key}"])'
-        yield Finding(
-            call,
-            f"training is resumed from this checkpoint, and nothing loads its `{left.key}`",
-            f"load it here as well: `{written}`",
-        )
+        how = f"hand `{left.optimizer}` to the function, and load it" if left.is_of_caller else "load it here as well"
+        message = f"training is resumed from this checkpoint, and nothing loads its `{left.key}`"
+        yield Finding(call, message, f"{how}: `{written}`")
 
 
 @rule.on(cst.Call, mentions=saving.WORDS, shape=saving.may_save)

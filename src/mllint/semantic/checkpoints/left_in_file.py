@@ -16,13 +16,13 @@ from mllint.semantic.checkpoints.contents import Content, FromFile, Record, Stat
 from mllint.semantic.checkpoints.counterparts import other_entries, written_beside
 from mllint.semantic.checkpoints.handling import uses_in_function
 from mllint.semantic.checkpoints.loads import Load, load_of, of_known_file
-from mllint.semantic.checkpoints.resuming import COUNTERS, has_state, resumes_from
+from mllint.semantic.checkpoints.resuming import COUNTERS, callers_that_go_on, has_state, resumes_from
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer
 from mllint.semantic.names.in_use import is_named, outermost_function
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses_of_bound
-from mllint.semantic.values import Object, is_object
+from mllint.semantic.values import Loaded, Object, is_object
 from mllint.syntax.shape import dotted_path, last_word, string_literal
 
 if TYPE_CHECKING:
@@ -35,11 +35,15 @@ _LEFT_OUT = re.compile(r"#.*(?:(?:load|set)_.*opt|opt.*\.(?:load|set)_)")
 
 
 class Left(NamedTuple):
-    """A state that is left in a file: its key, what the code calls the optimizer, and the dict that is read."""
+    """A state that is left in a file: its key, what the code calls the optimizer, and the dict that is read.
+
+    ``is_of_caller``: the optimizer is not at hand where the file is read, but where that is called.
+    """
 
     key: str
     optimizer: str
     holder: cst.BaseExpression
+    is_of_caller: bool = False
 
 
 def left_in_file(model: "Model", call: cst.Call) -> Left | None:
@@ -57,10 +61,12 @@ def left_in_file(model: "Model", call: cst.Call) -> Left | None:
     if first is not call or not _stays_here(model, item):
         return None
     for key, name in _left_unread(_written(load, item, content), read).items():
-        path = None if _is_mentioned(model, key) else _at_hand(load, name)
-        is_meant = _LEFT_OUT.search(model.source.text) is not None
-        if path is not None and not is_meant and _goes_on(load, item, loads, name):
-            return None if _trains_no_more(load) else Left(key, path, item.value)
+        if _is_mentioned(model, key) or _is_loaded_into(model, name) or _LEFT_OUT.search(model.source.text):
+            continue
+        path = _at_hand(load, name)
+        is_of_caller = path is None and _is_at_hand_of_caller(load, key, name, read & COUNTERS)
+        if is_of_caller or (path is not None and _goes_on(load, item, loads, name)):
+            return None if _trains_no_more(load) else Left(key, path or name, item.value, is_of_caller)
     return None
 
 
@@ -154,15 +160,44 @@ def _keeps(state: State) -> bool:
     return owner is None and "optim" in (state.name or "").lower()
 
 
-def _at_hand(load: Load, name: str) -> str | None:
-    """What the function, or the class, calls the optimizer of this name; ``None`` where it has none, or where the file
-    loads a state into it.
+def _is_loaded_into(model: "Model", name: str) -> bool:
+    """Whether a file loads a state into an optimizer of this name."""
+    return any(
+        isinstance(call.func, cst.Attribute) and last_word(call.func.value) == name
+        for word in LOADING
+        for call in model.calls_by_word.get(word, ())
+    )
+
+
+def _is_at_hand_of_caller(load: Load, key: str, name: str, counters: set[str]) -> bool:
+    """Whether a function that is given no optimizer gives back a counter, and who calls it goes on from that with one:
+    ``start = resume(path, model)``.
     """
+    counted = [
+        (home, call)
+        for item in load.model.tree.by_type.get(cst.Subscript, ())
+        if load.model.enclosing_function(item) is load.model.enclosing_function(load.call)
+        and (value := load.model.value(item)).__class__ is Loaded
+        and value.keys[-1:]
+        and value.keys[-1] in counters
+        for home, call in callers_that_go_on(load.model, item)
+    ]
+    return any(
+        _has_optimizer(home, call, name) and not _is_mentioned(home, key) and not _is_loaded_into(home, name)
+        for home, call in counted
+    )
+
+
+def _has_optimizer(model: "Model", call: cst.Call, name: str) -> bool:
+    """Whether the function around a call has an optimizer of a name."""
+    function = model.enclosing_function(call)
+    named = (node for node in model.names_by_word.get(name, ()) if model.enclosing_function(node) is function)
+    return any(is_object(model.value(node), "optimizer") for node in named)
+
+
+def _at_hand(load: Load, name: str) -> str | None:
+    """What the function, or the class, calls the optimizer of this name; ``None`` where it has none."""
     model = load.model
-    for word in LOADING:
-        for call in model.calls_by_word.get(word, ()):
-            if isinstance(call.func, cst.Attribute) and last_word(call.func.value) == name:
-                return None
     function = model.enclosing_function(load.call)
     info = None if function is None else model.function_info(function)
     if info is not None and info.owner is not None and any(info.owner.assignments(name)):

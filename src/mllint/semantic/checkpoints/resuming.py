@@ -354,25 +354,55 @@ def _calls_of_function(model: "Model", node: cst.CSTNode) -> "Iterator[tuple[Mod
         yield from ((home, call) for call, _ in calls_of(home, seen))
 
 
-def _goes_on_from(model: "Model", item: cst.BaseExpression, calls: int = 0) -> bool:
-    """Whether a counter that was read becomes the start of a loop, also where a function hands it to its callers."""
+def callers_that_go_on(model: "Model", item: cst.BaseExpression) -> "Iterator[tuple[Model, cst.Call]]":
+    """The calls, in whatever file, that give a counter back that was read, and from which the caller goes on."""
+    returned, place = _returned_at(model, _whole(model, item))
+    for home, call in () if returned is None else _calls_of_function(model, returned):
+        if _goes_on_from(home, call, 1, place):
+            yield home, call
+
+
+def _whole(model: "Model", item: cst.BaseExpression) -> cst.CSTNode:
+    """All that is computed from a counter: ``int(epoch) + 1``."""
     node: cst.CSTNode = item
     parent = model.tree.parent(node)
     while isinstance(parent, (cst.BinaryOperation, cst.Arg, cst.IfExp)) or (
-        isinstance(parent, cst.Call) and dotted_path(parent.func) in ("int", "range")
+        isinstance(parent, cst.Call) and dotted_path(parent.func) == "int"
     ):
-        if isinstance(parent, cst.Call) and dotted_path(parent.func) == "range":
-            return True
         node, parent = parent, model.tree.parent(parent)
-    if isinstance(parent, cst.Return):
+    return node
+
+
+def _returned_at(model: "Model", node: cst.CSTNode) -> tuple[cst.Return | None, int | None]:
+    """The ``return`` that gives something back, alone or at a place of a tuple."""
+    parent = model.tree.parent(node)
+    display = model.tree.parent(parent) if isinstance(parent, cst.Element) else None
+    if isinstance(display, cst.Tuple) and isinstance(parent, cst.Element):
+        returned = model.tree.parent(display)
+        return (returned if isinstance(returned, cst.Return) else None), display.elements.index(parent)
+    return (parent if isinstance(parent, cst.Return) else None), None
+
+
+def _goes_on_from(model: "Model", item: cst.BaseExpression, calls: int = 0, place: int | None = None) -> bool:
+    """Whether a counter that was read becomes the start of a loop, also where a function hands it to its callers.
+
+    ``place``: it is one of several that a call gives.
+    """
+    node = _whole(model, item)
+    parent = model.tree.parent(node)
+    if isinstance(parent, cst.Call) and dotted_path(parent.func) == "range":
+        return True
+    returned, there = _returned_at(model, node)
+    if returned is not None and place is None:
         return calls <= MAX_CALLS and any(
-            _goes_on_from(home, call, calls + 1) for home, call in _calls_of_function(model, parent)
+            _goes_on_from(home, call, calls + 1, there) for home, call in _calls_of_function(model, returned)
         )
     if not isinstance(parent, (cst.Assign, cst.AnnAssign)):
         return False
+    bound = bound_by(model, parent)
     return any(
         any(word in binding.key.rpartition(".")[2].lower() for word in _BEGIN) or _counts(model, use)
-        for binding in bound_by(model, parent)
+        for binding in (bound if place is None else (item for item in bound if item.path == (place,)))
         for use in (*uses(model, binding), *_kept_by_object(model, binding.key), item)
     )
 
