@@ -72,7 +72,7 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, replace, replace_between
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.frozen_updates import StillUpdated, cut_path, frozen_path, still_updated
+from mllint.semantic.graph.frozen_updates import StillUpdated, cut_in_later_loop, cut_path, frozen_path, still_updated
 from mllint.semantic.values import Module
 from mllint.syntax.walk import subtree
 
@@ -100,11 +100,13 @@ def check_method(call: cst.Call, context: Context) -> Iterator[Finding]:
 
 @rule.on(cst.With, mentions=("no_grad",))
 def check_cut(statement: cst.With, context: Context) -> Iterator[Finding]:
-    """Report the call of a module under ``no_grad`` from some epoch on."""
-    if not any(isinstance(ancestor, cst.If) for ancestor in context.ancestors(statement)):
+    """Report the call of a module under ``no_grad`` from some epoch on, or in a later loop."""
+    if not any(isinstance(ancestor, (cst.If, cst.For, cst.While)) for ancestor in context.ancestors(statement)):
         return
+    model = context.model
     for call in (item for item in subtree(statement.body) if type(item) is cst.Call):
-        path = cut_path(context.model, call) if isinstance(context.value(call.func), Module) else None
+        is_module = isinstance(context.value(call.func), Module)
+        path = cut_path(model, call) or cut_in_later_loop(model, call) if is_module else None
         if path is not None:
             yield from _finding(call, path, context)
 

@@ -16,9 +16,10 @@ from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.by_hand import holder_of_gradient
 from mllint.semantic.expressions.sources import names_in
 from mllint.semantic.graph.leaves import whose_parameters
+from mllint.semantic.graph.losses import WALKING
 from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.names.uses import calls_of_path
-from mllint.semantic.values import Function, Object, Tensor, is_object
+from mllint.semantic.values import Function, Module, Object, Tensor, is_object
 from mllint.syntax.shape import (
     argument,
     constant,
@@ -40,6 +41,8 @@ Version = tuple[int, int] | None
 _PLAIN = frozenset({"SGD", "RMSprop", "RMSProp", "Adagrad"})
 _AVERAGING = frozenset({"Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Momentum"})
 _IN_PLACE = "zero_"
+# Methods of a network that compute nothing with it.
+_HARMLESS = frozenset({"train", "eval", "parameters", "named_parameters", "state_dict", "zero_grad", "clear_gradients"})
 _INEXACT = ("add_param_group",)
 
 
@@ -129,6 +132,71 @@ def cut_path(model: "Model", call: cst.Call) -> str | None:
             return None
         child = ancestor
     return None
+
+
+def cut_in_later_loop(model: "Model", call: cst.Call) -> str | None:
+    """The module that a whole loop calls under ``no_grad`` alone, and that an earlier loop of the block has trained."""
+    path, loop = dotted_path(call.func), None
+    if path is None or model.gradients.off(call) is not True:
+        return None
+    for ancestor in model.tree.ancestors(call):
+        if isinstance(ancestor, (cst.If, cst.Try, cst.FunctionDef)):
+            break
+        loop = ancestor if isinstance(ancestor, (cst.For, cst.While)) else loop
+    block = None if loop is None else model.tree.parent(loop)
+    if loop is None or not isinstance(block, (cst.IndentedBlock, cst.Module)) or _may_train(model, path, loop):
+        return None
+    if any(isinstance(item, (cst.For, cst.While)) for item in model.tree.ancestors(loop)):
+        return None  # the loops take turns
+    for earlier in block.body:
+        if earlier is loop:
+            return None
+        if isinstance(earlier, (cst.For, cst.While)) and _trains(model, path, earlier):
+            return path
+    return None
+
+
+def _trains(model: "Model", path: str, loop: cst.CSTNode) -> bool:
+    """Whether a loop computes gradients of what it calls a module for, or a network that calls it in ``forward``."""
+    if not any(model.tree.is_inside(call, loop) for word in WALKING for call in model.calls_by_word.get(word, ())):
+        return False
+    holder, _, part = path.rpartition(".")
+    calls = [call for call in calls_of_path(model, path) if _is_trained(model, call, loop)]
+    for call in calls_of_path(model, holder) if holder and not calls else ():
+        module = model.value(call.func)
+        forward = module.definition.called if isinstance(module, Module) and module.definition is not None else None
+        if forward is not None and _is_trained(model, call, loop):
+            calls += calls_of_path(forward.model, f"{forward.self_name}.{part}")
+    return bool(calls)
+
+
+def _may_train(model: "Model", path: str, loop: cst.CSTNode) -> bool:
+    """Whether a loop may call a module with gradients on, by whatever name: more than its calls under ``no_grad``."""
+    root = path.partition(".")[0]
+    for name in model.names_by_word.get(root, ()):
+        if not model.tree.is_inside(name, loop):
+            continue
+        named: cst.CSTNode = name
+        while isinstance(above := model.tree.parent(named), cst.Attribute) and above.value is named:
+            named = above
+            if dotted_path(named) == path:
+                break
+        text = dotted_path(named) or ""
+        if text == path:
+            call = model.tree.call_of(named)
+            if call is None or model.gradients.off(call) is not True:
+                return True
+        elif f"{path}.".startswith(f"{text}."):
+            return True
+        elif f"{path}.".startswith(f"{text.rpartition('.')[0]}.") and _is_called_as_method(model, named):
+            return True  # of what holds the module: it may call it
+    return False
+
+
+def _is_called_as_method(model: "Model", named: cst.CSTNode) -> bool:
+    """Whether something is called that is no module, and computes something, as far as is known."""
+    is_module = isinstance(model.value(named), Module)
+    return model.tree.call_of(named) is not None and last_word(named) not in _HARMLESS and not is_module
 
 
 def _is_trained(model: "Model", call: cst.Call, branch: cst.CSTNode) -> bool:
@@ -337,6 +405,8 @@ def _is_between(model: "Model", node: cst.CSTNode, sites: list[cst.CSTNode]) -> 
         if isinstance(ancestor, (cst.IndentedBlock, cst.Module)):
             position = next(index for index, item in enumerate(ancestor.body) if item is child)
             before, behind = ancestor.body[:position], ancestor.body[position + 1 :]
+            if isinstance(child, (cst.For, cst.While)):
+                behind = [child, *behind]  # what the rounds of a loop do behind a statement of it
             if all(
                 any(model.tree.is_inside(site, item) for item in part for site in sites) for part in (before, behind)
             ):
