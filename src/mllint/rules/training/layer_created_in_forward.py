@@ -1,8 +1,8 @@
 """## What it does
 
 Finds layers with weights that are made in `forward`, or in a method that it calls, and used there: `nn.Linear(8,
-2)(x)`; and dropout layers made there. So are those that a function of the file makes anew each time, whichever way it
-takes.
+2)(x)`, also as elements of a local list of which each is called; and dropout layers made there. So are those that a
+function of the file makes anew each time, whichever way it takes.
 
 ## Why is this bad?
 
@@ -49,7 +49,8 @@ class Classifier(nn.Module):
 ## What it leaves alone
 
 Layers without weights, such as `nn.ReLU()(x)` and `nn.LayerNorm(8, elementwise_affine=False)(x)`; losses; layers that
-are made once, in the first call (`if self.head is None:`, `hasattr`, a flag that is set), or kept in a list or dict;
+are made once, in the first call (`if self.head is None:`, `hasattr`, a flag that is set), kept in a list or dict of the
+module, or put into a dict;
 layers whose weights are set where they are made, or that are handed on; a `BatchNorm` without running statistics, which
 is made to normalize; Paddle's static graphs, where the program keeps the parameters.
 

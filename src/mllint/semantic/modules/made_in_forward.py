@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.modules.called_elements import is_called_as_element
 from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.modules.modes import runs_in_one_mode
 from mllint.semantic.modules.weights import builds_a_program, has_weights
@@ -106,14 +107,20 @@ def _matters(model: "Model", call: cst.Call, drops: bool) -> bool:
 
 
 def _is_used_at_once(model: "Model", call: cst.Call) -> bool:
-    """Whether a new layer is called where it is made, itself or through a name that is used for nothing else."""
+    """Whether a new layer is called where it is made, itself or through a name that is used for nothing else, or as an
+    element of a local list.
+    """
     node = _moved(model, call)
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Call):
         return parent.func is node
     if not isinstance(parent, cst.Assign) or len(parent.targets) != 1:
-        return False
+        return is_called_as_element(model, node, _is_called)
     return _is_only_called(model, parent)
+
+
+def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
+    return model.tree.call_of(_moved(model, node)) is not None
 
 
 def _moved(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
