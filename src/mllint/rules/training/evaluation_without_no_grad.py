@@ -105,9 +105,11 @@ from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
-from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_until_done
+from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_each, may_evaluate_until_done
+from mllint.semantic.training.data_rounds import AnyLoop, code_of
 from mllint.semantic.training.evaluation import (
     evaluates_with_graph,
+    is_behind_another,
     is_left_over,
     may_need_the_graph,
     trains_beside,
@@ -115,10 +117,12 @@ from mllint.semantic.training.evaluation import (
 )
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import failed_without, switches_off_itself, wants_no_gradients
+from mllint.semantic.values import Output, Tensor
 from mllint.syntax.shape import has_few_rounds
 
 _FEW = 20
 """A loop that is left after so few batches takes a look: each graph is gone with its round."""
+_COLLECTED = "this evaluates, and keeps the graphs of all forward passes"
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 _OF_BOTH = "this loop records a graph of every forward pass also when it only evaluates"
 
@@ -146,6 +150,13 @@ def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
         yield from _of_loop(loop, context)
 
 
+@rule.on(cst.CompFor)
+def check_collected(clause: cst.CompFor, context: Context) -> Iterator[Finding]:
+    """Report the comprehension over a loader."""
+    if _is_asked(context) and may_evaluate_each(context.model, clause) and not is_behind_another(context.model, clause):
+        yield from _of_loop(clause, context)
+
+
 @rule.on(cst.FunctionDef, mentions=("eval",))
 def check_whole(function: cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once."""
@@ -165,18 +176,23 @@ def _is_asked(context: Context) -> bool:
     return not is_test_code(context.model) and not switches_off_itself(context.model, context.torch_version)
 
 
-def _of_loop(loop: cst.For | cst.While, context: Context) -> Iterator[Finding]:
+def _of_loop(loop: AnyLoop, context: Context) -> Iterator[Finding]:
     model = context.model
+    place, message = code_of(model, loop), rule.message
+    if isinstance(place, cst.ListComp):
+        value = context.value(place.elt)
+        message = _COLLECTED if isinstance(value, (Tensor, Output)) and value.attached else message
     if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
         return
     if trains_too(model, loop):
         help_ = "where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`"
-        yield Finding(loop, _OF_BOTH, help_)
+        yield Finding(place, _OF_BOTH, help_)
     elif is_fed_out_of_sight(model, loop):  # perhaps an attack on another model, which needs gradients
-        yield Finding(loop, help=f"put the calls of the model under `with {_framework(context)}.no_grad():`")
+        yield Finding(place, message, f"put the calls of the model under `with {_framework(context)}.no_grad():`")
     else:
         function = _evaluation_around(context, loop)
-        yield Finding(loop, help=_help(context, function, "the loop"), fix=lambda: _fix(loop, function, context))
+        help_ = _help(context, function, "the loop")
+        yield Finding(place, message, help_, fix=lambda: _fix(loop, function, context))
 
 
 def _of_calls(calls: Iterable[cst.Call], context: Context) -> Iterator[Finding]:
@@ -190,7 +206,7 @@ def _is_let_be(node: cst.CSTNode, context: Context) -> bool:
     return is_left_over(context.model, node) or failed_without(context.model, node)
 
 
-def _evaluation_around(context: Context, node: cst.For | cst.While | cst.Call) -> cst.FunctionDef | None:
+def _evaluation_around(context: Context, node: AnyLoop | cst.Call) -> cst.FunctionDef | None:
     """The function around a place, where nothing in it wants gradients, or may train what is evaluated."""
     model, function = context.model, context.model.enclosing_function(node)
     if function is None or not wants_no_gradients(model, function) or trains_beside(model, node):
@@ -211,7 +227,7 @@ def _framework(context: Context) -> str:
     return context.model.framework or ("paddle" if is_paddle else "torch")
 
 
-def _fix(loop: cst.For | cst.While, function: cst.FunctionDef | None, context: Context) -> NodeFix | None:
+def _fix(loop: AnyLoop, function: cst.FunctionDef | None, context: Context) -> NodeFix | None:
     framework = context.model.framework
     if function is None or framework is None:
         return None

@@ -10,7 +10,7 @@ from mllint.semantic.events.makers import run_of
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.data_rounds import is_given_output, rounds_of
+from mllint.semantic.training.data_rounds import AnyLoop, code_of, is_given_output, rounds_of
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
 from mllint.semantic.training.wanted_gradients import may_run_backward
@@ -37,7 +37,7 @@ def may_be_attacked(loop: Loop, forward: Event) -> bool:
     """
     frame, call = forward.frame, forward.node
     # The loop itself, or the function called in it that evaluates a batch.
-    body = loop.node if frame is loop.frame or frame.function is None else frame.function.node
+    body = _body_of(loop, frame)
     if not isinstance(call, cst.Call):
         return False
     for made in _calls_out_of_sight(frame, body):
@@ -56,13 +56,18 @@ def may_be_attacked(loop: Loop, forward: Event) -> bool:
     return False
 
 
+def _body_of(loop: Loop, frame: Frame) -> cst.CSTNode:
+    is_loop = frame is loop.frame or frame.function is None
+    return code_of(loop.frame.model, loop.node) if is_loop or frame.function is None else frame.function.node
+
+
 def makes_input(loop: Loop, forward: Event) -> bool:
     """Whether a method of an object out of sight makes the input of a forward pass of the batch and something else.
 
     It may be an attack on another model, ``adversary.perturb(batch, wanted)``, which asks for gradients all the same.
     """
     frame, call = forward.frame, forward.node
-    body = loop.node if frame is loop.frame or frame.function is None else frame.function.node
+    body = _body_of(loop, frame)
     return isinstance(call, cst.Call) and any(
         called_on(made) is not None
         and len(made.args) > 1
@@ -167,7 +172,8 @@ def _is_from(frame: Frame, node: cst.BaseExpression, body: cst.CSTNode, steps: i
     for binding in frame.model.reaching(inner):
         is_given = binding.kind is BindingKind.PARAMETER and binding.scope.node is body
         value = binding.value if binding.kind is BindingKind.ASSIGN else None
-        if binding.node is body or is_given or (value is not None and _is_from(frame, value, body, steps - 1)):
+        is_bound = isinstance(binding.node, AnyLoop) and code_of(binding.scope.model, binding.node) is body
+        if is_bound or is_given or (value is not None and _is_from(frame, value, body, steps - 1)):
             return True
     return False
 
@@ -194,8 +200,12 @@ def _is_text(frame: Frame, call: cst.Call) -> bool:
     return last_word(call.func) == "format" or (isinstance(value, Symbol) and value.name == "builtins.print")
 
 
-def is_fed_out_of_sight(model: "Model", node: cst.For | cst.While) -> bool:
+def is_fed_out_of_sight(model: "Model", node: AnyLoop) -> bool:
     """Whether something that may ask for gradients makes what the model of a loop is given, or comes by in a round."""
     rounds = rounds_of(model.runs.loops_at(node))
     is_made = any(makes_input(item.found.loop, forward) for item in rounds for forward in item.forwards)
-    return is_made or any(may_run_backward(model, call) for call in model.tree.calls_in(node.body))
+    return is_made or any(may_run_backward(model, call) for call in model.tree.calls_in(_inside(model, node)))
+
+
+def _inside(model: "Model", node: AnyLoop) -> cst.CSTNode:
+    return code_of(model, node) if isinstance(node, cst.CompFor) else node.body

@@ -44,18 +44,34 @@ _OF_MODULES = ("__init__", "forward")
 
 def may_evaluate(model: "Model", node: cst.For) -> bool:
     """Whether a loop may call a model, to go by its text: what this denies need not be followed."""
-    function = model.enclosing_function(node)
-    name = "" if function is None else function.name.value
-    if name in _OF_MODULES or is_within_step(model, function) or _is_over_parts(model, function, node):
-        return False
-    if not any(word in model.calls_by_word for word in _TELLING) and not (
-        _is_in_evaluation(model, name) or any(map(is_named_evaluation, names_in(node.iter)))
-    ):
+    if not _is_asked(model, node) or _is_over_parts(model, model.enclosing_function(node), node):
         return False
     known = model.runs.may_evaluate
     if id(node) not in known:
         known[id(node)] = _may_evaluate(model, node)
     return known[id(node)]
+
+
+def _is_asked(model: "Model", node: cst.For | cst.CompFor) -> bool:
+    """Whether a loop stands where it may be one over data, in a file that says anything of training or evaluation."""
+    function = model.enclosing_function(node)
+    name = "" if function is None else function.name.value
+    if name in _OF_MODULES or is_within_step(model, function):
+        return False
+    is_said = any(word in model.calls_by_word for word in _TELLING)
+    return is_said or _is_in_evaluation(model, name) or any(map(is_named_evaluation, names_in(node.iter)))
+
+
+def may_evaluate_each(model: "Model", clause: cst.CompFor) -> bool:
+    """Whether a comprehension over a loader may call a model with each batch."""
+    if not _is_asked(model, clause):
+        return False
+    bound = names_in(clause.target)
+    whole = next(item for item in model.tree.ancestors(clause) if isinstance(item, cst.BaseComp))
+    fed = (call for call in model.tree.calls_in(whole) if any(bound & names_in(arg) for arg in call.args))
+    if not any(may_be_model(model, call.func) for call in fed):
+        return False
+    return is_spelled_as_loader(model, clause.iter) or is_object(model.value(run_over(clause.iter)), "loader")
 
 
 def may_evaluate_until_done(model: "Model", node: cst.While) -> bool:

@@ -19,11 +19,14 @@ from mllint.semantic.training.pieces import is_fed_piece, is_piecewise
 from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.training_modes import records_graph
 from mllint.semantic.values import is_object
+from mllint.syntax.iteration import run_over
 from mllint.syntax.shape import all_given, dotted_path, has_one_round
 from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+
+AnyLoop = cst.For | cst.While | cst.CompFor
 
 TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.UPDATE, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE, Kind.UNSCALE,
@@ -42,7 +45,7 @@ class DataRound(msgspec.Struct, frozen=True):
 
 def all_rounds(
     model: "Model",
-    node: cst.For | cst.While,
+    node: AnyLoop,
     judge: Callable[[DataRound], bool],
     may_be: Callable[[DataRound], bool],
     enough: Callable[[Iterable[bool]], bool] = all,
@@ -75,7 +78,10 @@ def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
     for item in found:
         inside = list(events(item.loop.body))
         node = item.loop.node
-        is_short = isinstance(node, cst.CompFor) or (isinstance(node, cst.For) and has_one_round(node))
+        is_short = isinstance(node, cst.For) and has_one_round(node)
+        if isinstance(node, cst.CompFor):
+            # A list of a few things is none of the data.
+            is_short = not any(is_over_loader(item.loop.frame, over) for over in (node.iter, run_over(node.iter)))
         if is_short or any(event.kind in TRAINING for event in inside):
             continue  # it looks at one batch, or trains
         forwards = tuple(
@@ -94,6 +100,8 @@ def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
 
 def _is_of_its_round(forward: Event, found: LoopRun) -> bool:
     """Whether a loop gives a forward pass its data, or goes on with it until something is done, to learn nothing."""
+    if isinstance(found.loop.node, cst.CompFor):
+        return forward.loops[-1] is found.loop and _is_given_element(found.loop, forward)
     over_data = loop_over_data(forward)
     if over_data is not None or isinstance(found.loop.node, cst.For):
         return over_data is found.loop
@@ -101,6 +109,20 @@ def _is_of_its_round(forward: Event, found: LoopRun) -> bool:
     homes = (forward.frame, found.loop.frame)
     learns = (event.kind is Kind.BACKWARD and event.frame in homes for event in found.run.events)
     return around[-1] is found.loop and not any(learns)
+
+
+def _is_given_element(loop: Loop, forward: Event) -> bool:
+    """Whether a forward pass is given what a comprehension binds, as it is or made into something else."""
+    args = forward.node.args if isinstance(forward.node, cst.Call) else ()
+    bound = names_in(loop.node.target) if isinstance(loop.node, cst.CompFor) else set()
+    return any(bound & names_in(part) for arg in args for part in as_given(forward.frame, arg.value, loop.frame))
+
+
+def code_of(model: "Model", node: AnyLoop) -> cst.CSTNode:
+    """All that is run in a loop: of the clause of a comprehension, the comprehension."""
+    if not isinstance(node, cst.CompFor):
+        return node
+    return next((item for item in model.tree.ancestors(node) if isinstance(item, cst.BaseComp)), node)
 
 
 def _may_train_unseen(found: DataRound, *, trains: bool) -> bool:

@@ -1,6 +1,7 @@
 """Loops that evaluate a model: what is called in them, in which mode, with or without a graph."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -14,11 +15,20 @@ from mllint.semantic.names.in_use import is_named, is_never_named, outermost_fun
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss
 from mllint.semantic.training.callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
-from mllint.semantic.training.data_loops import EVALUATION, as_bound, is_named_evaluation, is_next, role_of
+from mllint.semantic.training.data_loops import (
+    EVALUATION,
+    as_bound,
+    is_named_evaluation,
+    is_next,
+    may_evaluate_each,
+    role_of,
+)
 from mllint.semantic.training.data_rounds import (
     TRAINING,
+    AnyLoop,
     DataRound,
     all_rounds,
+    code_of,
     feeds,
     hands_on,
     in_sight,
@@ -60,7 +70,7 @@ if TYPE_CHECKING:
     from mllint.semantic.project import Project
 
 
-def trains_too(model: "Model", node: cst.For | cst.While) -> bool:
+def trains_too(model: "Model", node: AnyLoop) -> bool:
     """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
     return any(event.kind in TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
 
@@ -68,12 +78,22 @@ def trains_too(model: "Model", node: cst.For | cst.While) -> bool:
 # -- with a graph ------------------------------------------------------------------------------------------------------
 
 
-def evaluates_with_graph(model: "Model", node: cst.For | cst.While) -> bool:
+def evaluates_with_graph(model: "Model", node: AnyLoop) -> bool:
     """Whether a loop surely evaluates and records a graph of every forward pass in it, for nothing.
 
     Where one of those who call its function forgets to switch gradients off, as the others do, it does so then.
     """
     return all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
+
+
+def is_behind_another(model: "Model", clause: cst.CompFor) -> bool:
+    """Whether the statement right above a comprehension has one that evaluates: what is put around it takes both in."""
+    line = model.tree.nearest(clause, cst.SimpleStatementLine)
+    block = None if line is None else model.tree.parent(line)
+    body = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
+    above = next((before for before, item in pairwise(body) if item is line), None)
+    others = () if above is None else (item for item in subtree(above) if type(item) is cst.CompFor)
+    return any(may_evaluate_each(model, item) and evaluates_with_graph(model, item) for item in others)
 
 
 def _recorded(found: DataRound) -> DataRound:
@@ -88,13 +108,13 @@ def _recorded(found: DataRound) -> DataRound:
     return replace(found, forwards=tuple(others)) if others else found
 
 
-def may_need_the_graph(model: "Model", node: cst.For | cst.While) -> bool:
+def may_need_the_graph(model: "Model", node: AnyLoop) -> bool:
     """Whether a model that a loop evaluates may ask for gradients of what it computes, such as forces."""
     rounds = rounds_of(model.runs.loops_at(node))
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
 
 
-def trains_beside(model: "Model", node: cst.For | cst.While | cst.Call) -> bool:
+def trains_beside(model: "Model", node: AnyLoop | cst.Call) -> bool:
     """Whether the function of a loop or call that evaluates trains in another place, or something may that it calls
     there and that cannot be looked into: it is given what is evaluated, or holds it. What gives the data does not.
     """
@@ -102,7 +122,7 @@ def trains_beside(model: "Model", node: cst.For | cst.While | cst.Call) -> bool:
         found = model.runs.at(node)
         return any(_trains_beside(item.run, item.event.frame, node, (item.event,)) for item in found)
     rounds = [(item.found.run, item.found.loop.frame, item.forwards) for item in rounds_of(model.runs.loops_at(node))]
-    return any(_trains_beside(run, frame, node, forwards) for run, frame, forwards in rounds)
+    return any(_trains_beside(run, frame, code_of(model, node), forwards) for run, frame, forwards in rounds)
 
 
 def _trains_beside(run: Run, frame: Frame, node: cst.CSTNode, forwards: tuple[Event, ...]) -> bool:
@@ -120,7 +140,7 @@ def _is_beside(event: Event, frame: Frame, node: cst.CSTNode) -> bool:
     return frame in led and not any(frame.model.tree.is_inside(place, node) for place in places)
 
 
-def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> bool:
+def _records_where_others_do_not(model: "Model", node: AnyLoop) -> bool:
     """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
     recording = some_rounds(model, node, is_recording, _may_record)
     return bool(recording) and all(
@@ -133,7 +153,7 @@ def _records_where_others_do_not(model: "Model", node: cst.For | cst.While) -> b
 
 def some_rounds(
     model: "Model",
-    node: cst.For | cst.While,
+    node: AnyLoop,
     is_meant: Callable[[DataRound], bool],
     may_be: Callable[[DataRound], bool],
 ) -> list[DataRound]:
@@ -164,7 +184,6 @@ def _may_record(found: DataRound) -> bool:
 def _records_for_nothing(found: DataRound) -> bool:
     found = _recorded(found)
     node, run = found.found.loop.node, found.found.run
-    assert isinstance(node, (cst.For, cst.While))
     is_in_sight = run.frame.function is None or any(event.kind is Kind.BACKWARD for event in run.events)
     if not is_in_sight and (trains_too(found.found.loop.frame.model, node) or has_unseen_callers(run.frame.function)):
         return False  # those who call it to evaluate are not in sight, nor is under what they do
@@ -177,7 +196,7 @@ def _records_for_nothing(found: DataRound) -> bool:
         and not wants_gradients(found)
         and not any(may_be_attacked(found.found.loop, forward) for forward in found.forwards)
         and not is_held_by_another(events(found.found.loop.body), found.forwards)
-        and not is_used_for_backward(run, found.found.loop.frame, node)
+        and not is_used_for_backward(run, found.found.loop.frame, code_of(found.found.loop.frame.model, node))
         and not _feeds_a_training(found)
         and not _is_demonstration(found)
         and not any(map(keeps_its_output, found.forwards))
@@ -255,7 +274,7 @@ def _is_evaluation(found: DataRound, forward: Event) -> bool:
     if is_evaluated(run, forward):
         return True
     loop = found.found.loop
-    if not isinstance(loop.node, cst.For):
+    if isinstance(loop.node, cst.While):
         return False
     if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
@@ -286,7 +305,7 @@ def _loops_around_that_feed(found: DataRound) -> Iterator[Loop]:
 
 def _is_over_called_evaluation(run: Run, loop: Loop) -> bool:
     node, frame = loop.node, loop.frame
-    assert isinstance(node, cst.For)
+    assert isinstance(node, (cst.For, cst.CompFor))
     iterable = as_bound(frame.model, node.iter)
     # A batch is no data set.
     given = (part for part in as_given(frame, iterable, run.frame) if not is_next(part))
@@ -327,7 +346,7 @@ def wants_gradients(found: DataRound) -> bool:
     words = GRADIENT_WORDS
     if all(records_graph(forward) is False for forward in found.forwards):
         words -= {"set_grad_enabled"}  # which is what switches them off
-    bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, loop.node)}
+    bodies: dict[int, tuple[Frame, cst.CSTNode]] = {id(loop.node): (loop.frame, code_of(loop.frame.model, loop.node))}
     for event in events(loop.body):
         if event.frame is not loop.frame and event.frame.function is not None:
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)

@@ -194,9 +194,9 @@ def _switching(model: "Model", word: str) -> frozenset[int]:
     )
 
 
-def trains_in_every_round(model: "Model", loop: cst.For | cst.While) -> bool:
+def trains_in_every_round(model: "Model", loop: cst.For | cst.While | cst.CompFor) -> bool:
     """Whether gradients are computed right in the body of a loop, in no branch, loop or function of its own."""
-    return any(
+    return not isinstance(loop, cst.CompFor) and any(
         isinstance(call.func, cst.Attribute) and _is_reached_from(model, call, loop)
         for word in _COMPUTING
         for call in _calls_beside(model, loop, word)

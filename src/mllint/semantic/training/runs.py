@@ -147,13 +147,13 @@ class Runs:
             return None
         return self._own(node, frame)
 
-    def loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
+    def loops_at(self, node: cst.For | cst.While | cst.CompFor) -> tuple[LoopRun, ...]:
         """Every time that a loop of this file comes about in which something happens, also with accelerate."""
         if id(node) not in self._loops:
             self._loops[id(node)] = self._loops_at(node)
         return self._loops[id(node)]
 
-    def _loops_at(self, node: cst.For | cst.While) -> tuple[LoopRun, ...]:
+    def _loops_at(self, node: cst.For | cst.While | cst.CompFor) -> tuple[LoopRun, ...]:
         info = function_around(self.model, node)
         found = self._loops_from(self._followed_roots(info, accelerated=True), node, info)
         if found or info is None or not _is_chosen_by_caller(self.model, node, info):
@@ -163,7 +163,7 @@ class Runs:
         return () if any(is_managed(_frame_of(root), True) for root in roots) else self._loops_from(roots, node, info)
 
     def _loops_from(
-        self, roots: tuple[Root, ...], node: cst.For | cst.While, info: FunctionInfo | None
+        self, roots: tuple[Root, ...], node: cst.For | cst.While | cst.CompFor, info: FunctionInfo | None
     ) -> tuple[LoopRun, ...]:
         found: list[LoopRun] = []
         for root in roots:
