@@ -70,24 +70,20 @@ def evaluate(network: nn.Module, loader) -> float:
 - Models that record none: without parameters, frozen, made without gradients, or whose class computes gradients
   itself; `generate()` of transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled
   ones, those of ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
-- What is not known: methods of a name that no other class has, called without gradients elsewhere; functions that are
-  handed on, or picked by a part of their names; networks of another framework, such as MXNet or Jittor.
+- What is not known: methods of a name that no other class has, functions that are handed on or picked by name,
+  networks of another framework.
 - What keeps no more than one graph: the only pass of a script that trains nothing, loops that are left after a few
   batches (`if step == 5: break`), inputs that are made up, tests, each item of a dict in a method of a module.
-- What nobody runs: functions that are defined anew right below, or that nothing in the project names where another one
-  evaluates in their place. Loops in which nothing but a loss is called. What stands right behind a reported statement.
-- Trainers of other frameworks, `volatile` variables, and projects for a PyTorch before 0.4, or `paddle.fluid`, where
-  `eval()` itself kept the graph from being recorded.
+- What nobody runs: functions that are defined anew, or that nothing names where another one evaluates in their place.
+  Loops in which nothing but a loss is called. What stands right behind a reported statement.
+- Trainers of other frameworks, `volatile` variables, projects for a PyTorch before 0.4 and `paddle.fluid`.
 
 ## Fix safety
 
-Safe: the decorator is put on the function where nothing else in it wants gradients, nor in the functions of the project
-that it calls, and where it gives what is evaluated, or what holds it, to nobody out of sight beside the loop:
-`trainer.fit_all(loader)` may train `trainer.network`; there the loop has to be put under `no_grad()`. Unsafe where
-something in the file of the model's class asks for gradients by `autograd.grad`: the model may need them for what it
-puts out; of a model that is not known, where any module of the project does. No fix is offered where one of the
-functions is there to be overridden, nor where a method of an object that is not known makes what the model is given of
-a batch and something else, as an attack does.
+Safe: the decorator is put on the function where nothing else in it, or in what it calls, wants gradients. Unsafe where
+the file of the model's class asks for gradients by `autograd.grad`, or, of a model that is not known, any module of the
+project: it may need them for what it puts out. No fix is offered where the function also gives the model, or what holds
+it, to somebody out of sight, who may train it, calls what is there to be overridden, or may attack the model.
 
 ## References
 
@@ -104,19 +100,12 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
+from mllint.semantic.training import evaluation
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_each, may_evaluate_until_done
 from mllint.semantic.training.data_rounds import AnyLoop, code_of
-from mllint.semantic.training.evaluation import (
-    evaluates_with_graph,
-    is_behind_another,
-    is_left_over,
-    may_need_the_graph,
-    trains_beside,
-    trains_too,
-)
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
-from mllint.semantic.training.wanted_gradients import failed_without, switches_off_itself, wants_no_gradients
+from mllint.semantic.training.wanted_gradients import switches_off_itself
 from mllint.semantic.values import Output, Tensor
 from mllint.syntax.shape import has_few_rounds
 
@@ -152,8 +141,8 @@ def check_until_done(loop: cst.While, context: Context) -> Iterator[Finding]:
 
 @rule.on(cst.CompFor)
 def check_collected(clause: cst.CompFor, context: Context) -> Iterator[Finding]:
-    """Report the comprehension over a loader."""
-    if _is_asked(context) and may_evaluate_each(context.model, clause) and not is_behind_another(context.model, clause):
+    """Report the comprehension over a loader, the first of several."""
+    if _is_asked(context) and may_evaluate_each(context.model, clause):
         yield from _of_loop(clause, context)
 
 
@@ -182,36 +171,23 @@ def _of_loop(loop: AnyLoop, context: Context) -> Iterator[Finding]:
     if isinstance(place, cst.ListComp):
         value = context.value(place.elt)
         message = _COLLECTED if isinstance(value, (Tensor, Output)) and value.attached else message
-    if model.gradients.inside(loop) == "off" or not evaluates_with_graph(model, loop) or _is_let_be(loop, context):
+    if not evaluation.evaluates_with_graph(model, loop) or evaluation.is_let_be(model, loop):
         return
-    if trains_too(model, loop):
+    if evaluation.trains_too(model, loop):
         help_ = "where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`"
         yield Finding(place, _OF_BOTH, help_)
     elif is_fed_out_of_sight(model, loop):  # perhaps an attack on another model, which needs gradients
         yield Finding(place, message, f"put the calls of the model under `with {_framework(context)}.no_grad():`")
     else:
-        function = _evaluation_around(context, loop)
-        help_ = _help(context, function, "the loop")
-        yield Finding(place, message, help_, fix=lambda: _fix(loop, function, context))
+        function = evaluation.only_evaluating(model, loop)
+        yield Finding(place, message, _help(context, function, "the loop"), fix=lambda: _fix(loop, function, context))
 
 
 def _of_calls(calls: Iterable[cst.Call], context: Context) -> Iterator[Finding]:
     for call in calls:
-        if not _is_let_be(call, context):
-            yield Finding(call, _ALL_AT_ONCE, _help(context, _evaluation_around(context, call), "the call"))
-
-
-def _is_let_be(node: cst.CSTNode, context: Context) -> bool:
-    """Whether nobody evaluates by it any more, or without gradients it did not work."""
-    return is_left_over(context.model, node) or failed_without(context.model, node)
-
-
-def _evaluation_around(context: Context, node: AnyLoop | cst.Call) -> cst.FunctionDef | None:
-    """The function around a place, where nothing in it wants gradients, or may train what is evaluated."""
-    model, function = context.model, context.model.enclosing_function(node)
-    if function is None or not wants_no_gradients(model, function) or trains_beside(model, node):
-        return None
-    return function
+        if not evaluation.is_let_be(context.model, call):
+            function = evaluation.only_evaluating(context.model, call)
+            yield Finding(call, _ALL_AT_ONCE, _help(context, function, "the call"))
 
 
 def _help(context: Context, function: cst.FunctionDef | None, what: str) -> str:
@@ -234,5 +210,5 @@ def _fix(loop: AnyLoop, function: cst.FunctionDef | None, context: Context) -> N
     name, edit = context.need_import(framework)
     text = f"@{name}.no_grad()" + context.line_break(function)
     edits = (insert_before(function, text),) if edit is None else (edit, insert_before(function, text))
-    trust = Applicability.UNSAFE if may_need_the_graph(context.model, loop) else Applicability.SAFE
+    trust = Applicability.UNSAFE if evaluation.may_need_the_graph(context.model, loop) else Applicability.SAFE
     return NodeFix("run the function under `no_grad()`", edits, trust)

@@ -57,10 +57,12 @@ from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     GRAPH_WORDS,
     computes_gradients,
+    failed_without,
     is_of_volatile,
     may_compute_gradients,
     only_generates,
     says_gradients,
+    wants_no_gradients,
 )
 from mllint.syntax.shape import called_on, string_literal
 from mllint.syntax.walk import subtree
@@ -83,10 +85,26 @@ def evaluates_with_graph(model: "Model", node: AnyLoop) -> bool:
 
     Where one of those who call its function forgets to switch gradients off, as the others do, it does so then.
     """
+    if model.gradients.inside(node) == "off":
+        return False
     return all_rounds(model, node, _records_for_nothing, _may_record) or _records_where_others_do_not(model, node)
 
 
-def is_behind_another(model: "Model", clause: cst.CompFor) -> bool:
+def is_let_be(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether nobody evaluates by a place any more, without gradients it did not work, or another one says it all."""
+    is_said = isinstance(node, cst.CompFor) and _is_behind_another(model, node)
+    return is_said or is_left_over(model, node) or failed_without(model, node)
+
+
+def only_evaluating(model: "Model", node: AnyLoop | cst.Call) -> cst.FunctionDef | None:
+    """The function around a loop or call that evaluates, where nothing in it wants gradients, or may train that."""
+    function = model.enclosing_function(node)
+    if function is None or not wants_no_gradients(model, function) or _may_train_beside(model, node):
+        return None
+    return function
+
+
+def _is_behind_another(model: "Model", clause: cst.CompFor) -> bool:
     """Whether the statement right above a comprehension has one that evaluates: what is put around it takes both in."""
     line = model.tree.nearest(clause, cst.SimpleStatementLine)
     block = None if line is None else model.tree.parent(line)
@@ -114,7 +132,7 @@ def may_need_the_graph(model: "Model", node: AnyLoop) -> bool:
     return any(may_compute_gradients(forward) for item in rounds for forward in item.forwards)
 
 
-def trains_beside(model: "Model", node: AnyLoop | cst.Call) -> bool:
+def _may_train_beside(model: "Model", node: AnyLoop | cst.Call) -> bool:
     """Whether the function of a loop or call that evaluates trains in another place, or something may that it calls
     there and that cannot be looked into: it is given what is evaluated, or holds it. What gives the data does not.
     """
