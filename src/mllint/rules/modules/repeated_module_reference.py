@@ -30,7 +30,7 @@ layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
 
 Layers without weights (`nn.ReLU`, `nn.Dropout`), which may be used many times; lists whose elements are copied
 (`copy.deepcopy`); code that says that it shares (`shared`, `tied` in the name or condition), or that makes such layers
-one by one on another of several ways.
+one by one on another of several ways; loops that add others which they make anew.
 
 ## Fix safety
 

@@ -34,7 +34,16 @@ def repeated_each_round(model: "Model", call: cst.Call) -> cst.Name | None:
     is_plain = isinstance(line, cst.SimpleStatementLine) and model.tree.parent(line) is loop.body
     if not is_plain or not _counts(loop) or leaves_loop(loop.body) or not _is_made_above(model, layer, loop):
         return None
+    if _makes_others_anew(model, call, loop):
+        return None  # who does that knows the difference: heads with keys of their own, and the same values
     return layer if _takes_all(model, call, holder, loop) else None
+
+
+def _makes_others_anew(model: "Model", call: cst.Call, loop: cst.For) -> bool:
+    """Whether a loop that adds one layer again and again adds others that it makes in each round."""
+    others = (item for item in model.tree.calls_in(loop.body) if item is not call and item.args)
+    added = (item.args[-1].value for item in others if last_word(item.func) == last_word(call.func))
+    return any(isinstance(item, cst.Call) and isinstance(model.value(item), Module) for item in added)
 
 
 def _takes_all(model: "Model", call: cst.Call, holder: cst.BaseExpression, loop: cst.For) -> bool:
