@@ -6,11 +6,12 @@ import libcst as cst
 
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.expressions.module_lists import MODULE_LISTS
+from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module
-from mllint.syntax.shape import called_on, constant, last_word, leaves_loop, runs_once
+from mllint.syntax.shape import called_on, constant, dotted_path, last_word, leaves_loop, runs_once
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -40,10 +41,11 @@ def repeated_each_round(model: "Model", call: cst.Call) -> cst.Name | None:
 
 
 def _makes_others_anew(model: "Model", call: cst.Call, loop: cst.For) -> bool:
-    """Whether a loop that adds one layer again and again adds others that it makes in each round."""
-    others = (item for item in model.tree.calls_in(loop.body) if item is not call and item.args)
+    """Whether a loop that adds one layer again and again adds others elsewhere, which it makes in each round."""
+    holder = dotted_path(call.func)
+    others = [item for item in model.tree.calls_in(loop.body) if item.args and dotted_path(item.func) != holder]
     added = (item.args[-1].value for item in others if last_word(item.func) == last_word(call.func))
-    return any(isinstance(item, cst.Call) and isinstance(model.value(item), Module) for item in added)
+    return any(isinstance(item, cst.Call) and has_weights(model, item) for item in added)
 
 
 def _takes_all(model: "Model", call: cst.Call, holder: cst.BaseExpression, loop: cst.For) -> bool:
