@@ -143,9 +143,10 @@ def _original_bytes(filename: str, text: str, saved: bytes | None) -> bytes:
         return saved
     if not text.isascii() and max(text) <= "\xff" and shown == text.encode("latin-1"):
         try:
-            Source.from_bytes(saved, filename)
+            is_as_saved = not Source.from_bytes(saved, filename).is_writable
         except DecodingError:
-            return saved
+            is_as_saved = True
+        return saved if is_as_saved else data
     return data
 
 
