@@ -192,3 +192,20 @@ def test_torch_frozen_parts_record_nothing(torch: Any) -> None:
     parts = [torch.nn.Linear(2, 2).requires_grad_(False) for _ in range(2)]
     assert torch.nn.Sequential(*parts)(torch.ones(1, 2)).grad_fn is None
     assert torch.nn.Sequential(*parts, torch.nn.Linear(2, 2))(torch.ones(1, 2)).grad_fn is not None
+
+
+def test_torch_a_comprehension_keeps_the_graph_of_every_batch(torch: Any) -> None:
+    network = torch.nn.Linear(2, 2).eval()
+    kept = [network(batch) for batch in torch.ones(3, 1, 2)]
+    assert all(output.grad_fn is not None for output in kept)
+    torch.cat(kept).sum().backward()
+    assert (network.bias.grad == len(kept)).all()  # the graph of each of them was still there
+
+
+def test_paddle_a_comprehension_keeps_the_graph_of_every_batch(paddle: Any) -> None:
+    network = paddle.nn.Linear(2, 2)
+    network.eval()
+    kept = [network(batch) for batch in paddle.ones([3, 1, 2])]
+    assert not any(output.stop_gradient for output in kept)
+    paddle.concat(kept).sum().backward()
+    assert (network.bias.grad == len(kept)).all()

@@ -21,6 +21,27 @@ def test_torch_one_set_of_weights_under_many_names(torch: Any) -> None:
         assert module[0] is module[2]
 
 
+def test_torch_containers_and_modules_that_are_given_one_layer_again_and_again(torch: Any) -> None:
+    nn = torch.nn
+    layer, grown, chained, named = nn.Linear(2, 2), nn.ModuleList(), nn.Sequential(), nn.Module()
+    for index in range(3):
+        grown.append(layer)
+        chained.append(layer)
+        named.add_module(f"block{index}", layer)
+    for module in (grown, chained, named):
+        assert counts(module) == (2, 6)
+
+
+def test_paddle_containers_and_layers_that_are_given_one_layer_again_and_again(paddle: Any) -> None:
+    nn = paddle.nn
+    layer, grown, named = nn.Linear(2, 2), nn.LayerList(), nn.Layer()
+    for index in range(3):
+        grown.append(layer)
+        named.add_sublayer(f"block{index}", layer)
+    for module in (grown, named):
+        assert counts(module) == (2, 6)
+
+
 def test_torch_one_each(torch: Any) -> None:
     nn = torch.nn
     assert counts(nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])) == (6, 6)

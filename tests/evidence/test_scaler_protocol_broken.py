@@ -35,6 +35,17 @@ def test_torch_step_past_the_scaler(torch: Any) -> None:
     scaler.update()
 
 
+def test_torch_step_of_the_scaler_divides_what_is_not_divided_yet(torch: Any) -> None:
+    for is_unscaled_before in (False, True):
+        model, optimizer, scaler = torch_setting(torch)
+        scaler.scale(torch_loss(torch, model)).backward()
+        if is_unscaled_before:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        assert 1 - model.weight.item() == pytest.approx(0.1)
+
+
 def test_torch_adam_divides_the_factor_out_but_takes_steps_that_overflowed(torch: Any) -> None:
     model, _, scaler = torch_setting(torch)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
@@ -149,6 +160,18 @@ def test_paddle_step_past_the_scaler(paddle: Any) -> None:
             scaled.backward()
             optimizer.step() if method == "step" else optimizer.minimize(scaled)
             assert moved(layer) == pytest.approx(0.1 * 65536)
+
+
+def test_paddle_step_of_the_scaler_divides_what_is_not_divided_yet(paddle: Any) -> None:
+    with paddle_on_gpu():
+        for is_unscaled_before in (False, True):
+            layer, optimizer, scaler = paddle_setting(paddle)
+            scaler.scale(paddle_loss(paddle, layer)).backward()
+            if is_unscaled_before:
+                scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+            assert moved(layer) == pytest.approx(0.1)
 
 
 def test_paddle_minimize_steps_and_updates(paddle: Any) -> None:

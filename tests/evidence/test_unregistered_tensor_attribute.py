@@ -479,3 +479,43 @@ def test_paddle_buffer_registered_late_is_left_out(paddle: Any) -> None:
     missing, unexpected = new.set_state_dict(layer.state_dict())
     assert (missing, unexpected) == ([], ["lead"])
     assert not new.state_dict()
+
+
+def test_torch_leaves_in_a_list_or_dict_get_gradients_and_no_update(torch: Any) -> None:
+    class Blend(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scales = [torch.ones(2, requires_grad=True)]
+            self.shifts = {"first": torch.zeros(2, requires_grad=True)}
+            self.layer = torch.nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) * self.scales[0] + self.shifts["first"]
+
+    blend = Blend()
+    assert [name for name, _ in blend.named_parameters()] == ["layer.weight", "layer.bias"]
+    optimizer = torch.optim.SGD(blend.parameters(), lr=1.0)
+    blend(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert blend.shifts["first"].grad is not None
+    assert (blend.shifts["first"] == 0).all()
+    assert (blend.scales[0] == 1).all()
+
+
+def test_paddle_leaves_in_a_list_get_gradients_and_no_update(paddle: Any) -> None:
+    class Blend(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.shifts = [paddle.to_tensor([0.0, 0.0], stop_gradient=False)]
+            self.layer = paddle.nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) + self.shifts[0]
+
+    blend = Blend()
+    assert len(blend.parameters()) == len(blend.layer.parameters())
+    optimizer = paddle.optimizer.SGD(1.0, parameters=blend.parameters())
+    blend(paddle.ones([1, 2])).sum().backward()
+    optimizer.step()
+    assert blend.shifts[0].grad is not None
+    assert (blend.shifts[0] == 0).all()

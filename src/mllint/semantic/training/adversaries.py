@@ -57,8 +57,10 @@ def may_be_attacked(loop: Loop, forward: Event) -> bool:
 
 
 def _body_of(loop: Loop, frame: Frame) -> cst.CSTNode:
-    is_loop = frame is loop.frame or frame.function is None
-    return code_of(loop.frame.model, loop.node) if is_loop or frame.function is None else frame.function.node
+    """What a loop runs, or the function that is called from it."""
+    if frame is loop.frame or frame.function is None:
+        return code_of(loop.frame.model, loop.node)
+    return frame.function.node
 
 
 def makes_input(loop: Loop, forward: Event) -> bool:
