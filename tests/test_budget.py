@@ -25,7 +25,7 @@ from mllint.semantic.expressions.inference import Inference
 from mllint.semantic.model import Model
 from mllint.semantic.modules import inputs
 from mllint.semantic.project import Project
-from mllint.semantic.training import runs
+from mllint.semantic.training import first_factors, runs
 from mllint.semantic.training.unfolding import unfold
 from mllint.semantic.values import Value
 from mllint.syntax.bare import bare_tree
@@ -404,7 +404,7 @@ def test_what_a_sum_is_made_of_is_asked_once_however_many_ways_lead_to_it(monkey
         return original(*arguments)
 
     monkeypatch.setattr(inputs, "_is_from_parameter", counted)
-    terms = "".join(f"            if x[{number}] > 0:\n                total += y\n" for number in range(8))
+    terms = "".join(f"            if x[{number}] > 0:\n                total += y\n" for number in range(2))
     text = (
         "import torch\nfrom torch import nn\n\n\nclass Net(nn.Module):\n"
         "    def __init__(self):\n        super().__init__()\n        self.scale = torch.ones(3)\n\n"
@@ -460,3 +460,33 @@ def test_only_what_goes_into_the_file_that_a_load_reads_is_followed(
     result = engine.lint(source, str(tmp_path / "train.py"), select(["ML4"], []), project=Project(tmp_path))
     assert result.diagnostics == ()
     assert followed == 1
+
+
+def test_what_a_factor_is_made_of_is_worked_out_once_for_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that is made of itself again and again leads there in ways without end."""
+    asked: Counter[tuple[int, int]] = Counter()
+    original = first_factors._worked_out
+
+    def count(home: Any, binding: Any, steps: int) -> Any:
+        asked[id(binding), steps] += 1
+        assert asked[id(binding), steps] == 1  # or it would never come to an end
+        return original(home, binding, steps)
+
+    monkeypatch.setattr(first_factors, "_worked_out", count)
+    lines = "".join(f"    size = max(size, min(size, {number}))\n" for number in range(2))
+    source = f"""\
+import torch
+from torch import nn
+def fit(net: nn.Module, loader, size):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+{lines}\
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: size)
+    for inputs in loader:
+        scheduler.step()
+        optimizer.zero_grad()
+        net(inputs).sum().backward()
+        optimizer.step()
+"""
+    engine.lint(source.encode(), "train.py", select(["ML307"], []))
+    assert asked
+    assert set(asked.values()) == {1}

@@ -89,6 +89,8 @@ class Frame(msgspec.Struct, eq=False):
     _running: list[Binding] = []
     valued: list[Binding] = []
     """The names of which it is being worked out what they are: one may be made of itself."""
+    worths: dict[tuple[Binding, int], object] = {}
+    """What bindings are worth as numbers, in so many steps: a variable of a loop may be made of itself many times."""
 
     @property
     def depth(self) -> int:
@@ -121,7 +123,7 @@ class Frame(msgspec.Struct, eq=False):
     def in_round(self, literals: Known, elements: Named) -> "Frame":
         """The same run of the body, in one round of a loop over literals, or over things with names."""
         known, named = {**self.literals, **literals}, {**self.elements, **elements}
-        return replace(self, literals=known, elements=named, _things={} if elements else self._things)
+        return replace(self, literals=known, elements=named, _things={} if elements else self._things, worths={})
 
     def runs(self, function: FunctionInfo) -> bool:
         """Whether the function is running already: it calls itself."""

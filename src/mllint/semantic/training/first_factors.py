@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import libcst as cst
 import msgspec
@@ -382,7 +383,14 @@ def _merged(several: list[_Locals]) -> _Locals:
 
 
 def _bound(home: Frame, binding: Binding, steps: int) -> Quantity:
-    """What a binding in a run that is over, or still goes on, may be worth."""
+    """What a binding in a run that is over, or still goes on, may be worth, worked out once."""
+    key = (binding, steps)
+    if key not in home.worths:
+        home.worths[key] = _worked_out(home, binding, steps)
+    return cast("Quantity", home.worths[key])
+
+
+def _worked_out(home: Frame, binding: Binding, steps: int) -> Quantity:
     body = _Body(home, None, steps)
     if steps <= 0 or binding.path:
         return UNKNOWN
