@@ -135,3 +135,21 @@ def test_paddle_one_step_before_the_training_skips_the_first(paddle: Any) -> Non
         optimizer.step()
         scheduler.step()
     assert rates == pytest.approx([SECOND, THIRD])
+
+
+BEGIN = 1
+"""The round with which a training goes on."""
+
+
+def test_torch_told_the_round_before_sets_that_of_the_next(torch: Any) -> None:
+    network = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD([{"params": network.parameters(), "initial_lr": FIRST}], lr=FIRST)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [1, 2], 0.1, last_epoch=BEGIN - 1)
+    assert scheduler.last_epoch == BEGIN
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(SECOND)
+
+
+def test_paddle_told_the_round_before_sets_that_of_the_next(paddle: Any) -> None:
+    scheduler = paddle.optimizer.lr.StepDecay(FIRST, 1, 0.1, last_epoch=BEGIN - 1)
+    assert scheduler.last_epoch == BEGIN
+    assert scheduler() == pytest.approx(SECOND)

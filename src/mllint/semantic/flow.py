@@ -28,6 +28,7 @@ from mllint.semantic.events.given import truth
 from mllint.semantic.events.handed_switches import handed_switch, is_class_of_modules, switched_thing
 from mllint.semantic.events.kinds import is_output, kind_of, may_have_mode, may_switch
 from mllint.semantic.events.makers import is_accelerator, names_of_makers
+from mllint.semantic.events.manual import HARMLESS, optimizes_by_hand, owner_of_run
 from mllint.semantic.events.owners import owner_of_parameters
 from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.stars import handed_on_to
@@ -403,6 +404,8 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
 
     ``value`` is what is called.
     """
+    if _is_of_lightning(frame, call):
+        return True
     if isinstance(value, Instance) or may_switch(frame, call):
         return False  # a call of an object of the project, or a method that may switch its parts
     if value is not None:
@@ -416,6 +419,16 @@ def does_nothing(frame: Frame, call: cst.Call, value: Value | None) -> bool:
     if receiver is None:
         return _is_of_harmless(frame, call.func.value)
     return not isinstance(receiver, (Symbol, Instance))
+
+
+def _is_of_lightning(frame: Frame, call: cst.Call) -> bool:
+    """Whether Lightning's base class has a method that does nothing to gradients: ``self.log("loss", loss)``."""
+    function = frame.function
+    if function is None or not isinstance(call.func, cst.Attribute) or call.func.attr.value not in HARMLESS:
+        return False
+    owner = owner_of_run(frame)
+    is_own = isinstance(call.func.value, cst.Name) and call.func.value.value == function.self_name
+    return is_own and owner is not None and owner.method(call.func.attr.value) is None and optimizes_by_hand(owner)
 
 
 def _is_of_harmless(frame: Frame, receiver: cst.BaseExpression) -> bool:
@@ -459,11 +472,14 @@ def is_data(value: Value) -> bool:
     return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
 
 
-def is_managed(frame: Frame, accelerated: bool) -> bool:
-    """Whether a trainer of another framework runs a body; accelerate does not where it is ``accelerated`` anyway."""
-    owner = frame.instance_of or (None if frame.function is None else frame.function.owner)
+def is_managed(frame: Frame, accelerated: bool, by_hand: bool = False) -> bool:
+    """Whether a trainer of another framework runs a body; accelerate does not where it is ``accelerated`` anyway.
+
+    Nor Lightning where a module does all ``by_hand``.
+    """
+    owner = owner_of_run(frame)
     if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
-        return True
+        return not (by_hand and optimizes_by_hand(owner))
     model = frame.model
     is_wrapped = not accelerated and model.imports("accelerate")  # `set_seed` alone wraps nothing
     return (is_wrapped and not _WRAPPER.isdisjoint(model.names_by_word)) or any(map(model.imports, _ENGINES))

@@ -57,7 +57,8 @@ for `schedule.step()`.
 Loops that make their optimizer anew in every round (loops inside them are looked at), loops with one round, loops in
 functions that are called after what they measure (`benchmark`, `profile`, `memory`), loops of equal rounds by whose
 number the time is divided, `(time.time() - start) / repeats`, and loops that a trainer of another framework runs
-(Lightning, DeepSpeed and their like; Accelerate leaves the gradients to the script). Methods beside which a file clears
+(Lightning, DeepSpeed and their like; Accelerate leaves the gradients to the script, and so does Lightning to a module
+that says `self.automatic_optimization = False`). Methods beside which a file clears
 the gradients of what another object keeps: `agent.network.zero_grad()`. Of two steps of one optimizer (in Paddle
 `minimize()` and `step()`) the last is reported. Optimizers of a class of the project with a `step` that may clear the
 gradients, calls what cannot be looked into, or does not use them, and those that are given a closure. What may be

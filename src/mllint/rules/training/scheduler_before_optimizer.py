@@ -1,7 +1,8 @@
 """## What it does
 
 Finds schedulers that step before their optimizer has stepped for the first time, in every round of the training loop,
-or once before a loop in which they step again.
+or once before a loop in which they step again. And methods that step both of them in this order, for an object that
+keeps them: whoever trains with it calls the method for every batch.
 
 ## Why is this bad?
 
@@ -47,11 +48,12 @@ for epoch in range(90):
 A step that is told the epoch or a metric (`scheduler.step(epoch)`), and one in a branch: unless the optimizer steps in
 the same branch, or the test is of something that stays as it is (`if scheduler is not None`). Schedulers of which it is
 not known how they are made, whose optimizer does not step in the same loop, that are made anew in every round, or for a
-resumed training (`last_epoch=`) or for a warm-up that may begin at zero (`LambdaLR`, `LinearWarmup`, those of
-transformers): of `LambdaLR` the function is worked out at 0, as far as that can be told. Loops of their own that only
-bring a scheduler to where it was. Optimizers and schedulers that are given to something that cannot be looked into
-before. Branches that a test of some version chooses, and projects that allow a PyTorch before 1.1, where the scheduler
-had to step first.
+resumed training (`last_epoch=`, but for `begin - 1` where the loop is `range(begin, ...)`: the scheduler sets the rate
+of that round itself when it is made), or for a warm-up that may begin at zero (`LambdaLR`, `LinearWarmup`, those of
+transformers): of `LambdaLR` the function is worked out at 0, as far as that can be told. Methods of objects of which
+another method steps the optimizer, too. Loops of their own that only bring a scheduler to where it was. Optimizers and
+schedulers that are given to something that cannot be looked into before. Branches that a test of some version chooses,
+and projects that allow a PyTorch before 1.1, where the scheduler had to step first.
 
 ## Fix safety
 

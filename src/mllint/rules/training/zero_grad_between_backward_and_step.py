@@ -2,9 +2,9 @@
 
 Finds `zero_grad()` between the `backward()` that computes the gradients and the `step()` that should use them; also
 where `step()` comes before `backward()` in each round of the loop, behind the `zero_grad()` of that round. And the
-`step()` of a loop that clears the gradients and runs the network, in a file that calls no `backward()`, nor anything
-else that computes gradients. Of several calls of a function that clears them, `self.reset_grad()`, that one is reported
-which comes at the wrong place.
+`step()` of a loop that clears the gradients and runs the network, or has a loss of the framework, in a file that calls
+no `backward()`, nor anything else that computes gradients. Of several calls of a function that clears them,
+`self.reset_grad()`, that one is reported which comes at the wrong place.
 
 ## Why is this bad?
 
@@ -47,8 +47,8 @@ for _ in range(100):
 The `zero_grad()` of another optimizer or of another module, as GAN trainings have it; gradients that are computed
 again, or written by hand, before the step; steps that on some path find gradients; steps of another optimizer that may
 compute them, from losses or a closure; everything that comes after a call which cannot be looked into, or, where no
-`backward()` is seen, that is given what the network puts out; and, there, networks of a class that is neither of the
-project nor of a framework, which may compute gradients by themselves.
+`backward()` is seen, that is given what the network puts out, or the loss; and, there, networks of a class that is
+neither of the project nor of a framework, which may compute gradients by themselves, where no loss is seen.
 
 ## Fix safety
 

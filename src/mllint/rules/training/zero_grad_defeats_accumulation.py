@@ -43,10 +43,12 @@ for number in range(100):
 ## What it leaves alone
 
 Loops in which gradients are cleared only in some rounds, or in which a step is also taken in the others; loops with
-several optimizers, which may take turns; steps under a test that does not count rounds, such as one for finite losses;
-`backward()` under the same test as the step; a test on the number of a loop further out (`if epoch % 2`); and loops
-that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and their like). Of inner loops also those
-that are left early, and all in files that read `grad`, for what is cleared may have been kept.
+several optimizers that step under different tests, which may take turns; steps under a test that does not count rounds,
+such as one for finite losses; `backward()` under the same test as the step; a test on the number of a loop further out
+(`if epoch % 2`); rounds that an error may interrupt without ending the loop; and loops that a trainer of another
+framework runs (Lightning, Accelerate, DeepSpeed and their like), but for modules of Lightning that say
+`self.automatic_optimization = False`. Of inner loops also those that are left early, and all in files that read `grad`,
+for what is cleared may have been kept.
 
 A test counts rounds if it holds `%` of something that is not the number of another loop, or compares what is added to
 somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project. It may also send the other

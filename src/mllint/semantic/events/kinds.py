@@ -12,6 +12,7 @@ import msgspec
 
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.events.makers import makings_of_elements
+from mllint.semantic.events.manual import given_by_trainer
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.remembered import worked_out_once
@@ -153,6 +154,9 @@ def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
     call = binding.value
     if binding.kind is not BindingKind.ASSIGN or not isinstance(call, cst.Call):
         return None
+    asked_for = given_by_trainer(binding)
+    if asked_for is not None:
+        return asked_for
     if not binding.path:
         return "optimizer" if _is_made_of_parameters(binding) else None
     given = [arg.value for arg in call.args if isinstance(arg.value, cst.Name) and arg.value.value == binding.key]

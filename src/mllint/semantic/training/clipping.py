@@ -41,7 +41,7 @@ def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | No
     if word_before(model, clip) == "backward" and word_behind(model, clip) == "step":
         return None
     found: tuple[When, Event] | None = None
-    for occurrence in model.runs.each(clip, accelerated=True):
+    for occurrence in model.runs.each(clip, accelerated=True, by_hand=True):
         here = None if occurrence.event.kind is not Kind.CLIP else _misplaced(occurrence)
         if here is None or (found is not None and here[0] != found[0]):
             return None

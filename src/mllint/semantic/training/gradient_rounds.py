@@ -9,6 +9,7 @@ from mllint.semantic.events.owners import updates
 from mllint.semantic.events.steps import (
     UPDATES,
     Around,
+    Attempt,
     Branches,
     Event,
     Helper,
@@ -25,7 +26,7 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.zeroing import clears_before_step
-from mllint.syntax.shape import called_on
+from mllint.syntax.shape import called_on, fingerprint
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
     """The step, taken only in some rounds, of an optimizer whose gradients a call clears in every round."""
     found: Event | None = None
-    for occurrence in () if steps_in_every_round(model, call) else model.runs.each(call):
+    for occurrence in () if steps_in_every_round(model, call) else model.runs.each(call, by_hand=True):
         is_zero = occurrence.event.kind is Kind.ZERO
         step = (_step_in_some_rounds(occurrence) or _step_behind_rounds(occurrence)) if is_zero else None
         if step is None:
@@ -68,19 +69,34 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
 
 
 def _happens_in_all_rounds(zero: Event, loop: Loop) -> bool:
-    """Whether an event happens in every round, or in every one in which a setting is as it is: ``if self.amp``."""
+    """Whether an event happens in every round, or in every one in which a setting is as it is: ``if self.amp``.
+
+    Also where something may interrupt the round.
+    """
     if zero.happens_in_every_round(loop):
         return True
-    inner = (around.step for around in zero.within(loop))
     return all(
-        isinstance(step, (Helper, Within)) or (isinstance(step, Branches) and is_setting(step)) for step in inner
+        isinstance(around.step, (Helper, Within))
+        or (isinstance(around.step, Branches) and is_setting(around.step))
+        or _is_tried(around)
+        for around in zero.within(loop)
     )
 
 
+def _is_tried(around: Around) -> bool:
+    """Whether an event stands in the body of a ``try``: every round that nothing interrupts comes by."""
+    return isinstance(around.step, Attempt) and around.arm == 0
+
+
 def _stands_with(step: Event, zero: Event) -> bool:
-    """Whether a step is taken under all the settings under which gradients are cleared: none says how many rounds."""
+    """Whether a step is taken under all the settings under which gradients are cleared: none says how many rounds.
+
+    And in the body of the same ``try``.
+    """
     ways = {around.step: around.arm for around in step.around}
-    return all(ways.get(around.step) == around.arm for around in zero.around if isinstance(around.step, Branches))
+    return all(
+        ways.get(around.step) == around.arm for around in zero.around if isinstance(around.step, (Branches, Attempt))
+    )
 
 
 def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
@@ -138,10 +154,16 @@ def _is_optimizer(zero: Event) -> bool:
 def _take_turns(steps: list[Event]) -> bool:
     """Whether several optimizers step in different rounds, or one of them more often than another."""
     ways = {
-        tuple((id(around.step), around.arm) for around in event.around if isinstance(around.step, Branches))
+        tuple((_asked_by(around.step), around.arm) for around in event.around if isinstance(around.step, Branches))
         for event in steps
     }
     return len({event.thing for event in steps}) > 1 and len(ways) > 1
+
+
+def _asked_by(branches: Branches) -> tuple[int, object]:
+    """What branches ask for: two that ask the same of a round, one behind the other, lead the same way."""
+    node = branches.node
+    return (id(branches.frame), fingerprint(node.test)) if isinstance(node, cst.If) else (0, id(branches))
 
 
 def happens_in_some_rounds(event: Event, loop: Loop) -> bool:
@@ -178,7 +200,7 @@ def _is_behind_next_round(event: Event, inner: tuple[Around, ...], loop: Loop) -
                 return True
         if isinstance(first, Helper):
             body, word = first.body, "return"
-        elif isinstance(first, Within):
+        elif isinstance(first, Within) or (around is not None and _is_tried(around) and isinstance(first, Attempt)):
             body = first.body
         else:
             return False

@@ -31,6 +31,13 @@ def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
     )
 
 
+def are_two_of_one_call(one: Thing | None, other: Thing | None) -> bool:
+    """Whether two things are those that one call gives in two places: ``first, second = self.optimizers()``."""
+    roots = [next(iter(thing.roots)) for thing in (one, other) if thing and len(thing.roots) == 1 and not thing.path]
+    calls = [root for root in roots if isinstance(root, Binding) and isinstance(root.value, cst.Call) and root.path]
+    return len(calls) == 2 and calls[0].value is calls[1].value and calls[0].path != calls[1].path
+
+
 def is_given(event: Event, step: Event) -> bool:
     """Whether something unknown is given what an optimizer's step is called on, or the object that holds that.
 

@@ -14,6 +14,7 @@ from mllint.semantic.events.steps import UPDATES, Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.flow import optimizer_of
+from mllint.semantic.graph.taken_off import computes_loss
 from mllint.semantic.modules.fresh import is_fresh
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
@@ -23,7 +24,7 @@ from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.scaling import is_computed
 from mllint.semantic.training.training_modes import covers, is_one, records_graph
 from mllint.semantic.training.zeroing import clears, computes_by_itself
-from mllint.semantic.values import Module, Object
+from mllint.semantic.values import Module, Object, Symbol, Value
 from mllint.syntax.shape import argument, called_on, constant
 from mllint.syntax.walk import subtree
 
@@ -38,7 +39,7 @@ def steps_on_nothing(model: "Model", step: cst.Call) -> bool:
 
     In the same loop they are cleared, and the network runs whose parameters the optimizer has: this is a training.
     """
-    return model.runs.always(step, _finds_none, accelerated=True)
+    return model.runs.always(step, _finds_none, accelerated=True, by_hand=True)
 
 
 def _finds_none(occurrence: Occurrence) -> bool:
@@ -47,8 +48,16 @@ def _finds_none(occurrence: Occurrence) -> bool:
         return False
     if any(event.kind in _COMPUTING for event in run.events) or computes_by_itself(step):
         return False
-    modules = modules_of_optimizer(step.frame, step.thing)
     inside = list(events(step.loops[-1].body))
+    if not any(clears(event, step) for event in inside):
+        return False
+    passes = _passes_in_sight(step, inside) or _losses_of_library(step)
+    return bool(passes) and not any(_may_compute(event, step, passes) for event in run.events)
+
+
+def _passes_in_sight(step: Event, inside: list[Event]) -> list[Event]:
+    """The passes of the networks whose parameters an optimizer has; none where one of them may compute by itself."""
+    modules = modules_of_optimizer(step.frame, step.thing)
     passes = [
         event
         for event in inside
@@ -57,10 +66,28 @@ def _finds_none(occurrence: Occurrence) -> bool:
         and any(module is not None and covers(module, event.thing) for module in modules)
         and records_graph(event) is not False
     ]
-    if not all(map(_is_in_sight, passes)):
-        return False
-    is_training = None not in modules and bool(passes) and any(clears(event, step) for event in inside)
-    return is_training and not any(_may_compute(event, step, passes) for event in run.events)
+    return passes if None not in modules and all(map(_is_in_sight, passes)) else []
+
+
+def _losses_of_library(step: Event) -> list[Event]:
+    """The losses of a framework that the loop around a step computes in its own body, of whatever network: for these
+    no gradients have been computed yet.
+    """
+    loop = step.loops[-1]
+    if step.frame is not loop.frame or isinstance(loop.node, cst.CompFor):
+        return []
+    model = loop.frame.model
+    calls = [part for part in subtree(loop.node.body) if isinstance(part, cst.Call)]
+    losses = [call for call in calls if _is_of_library(model.value(call.func)) and computes_loss(model, call)]
+    return [
+        event
+        for event in (Event(Kind.FORWARD, call, loop.frame) for call in losses)
+        if records_graph(event) is not False
+    ]
+
+
+def _is_of_library(value: Value | None) -> bool:
+    return isinstance(value, Symbol) or (isinstance(value, Module) and value.name is not None)
 
 
 def _is_in_sight(forward: Event) -> bool:

@@ -76,7 +76,7 @@ class Runs:
     def __init__(self, model: "Model") -> None:
         self.model = model
         self._runs: dict[tuple[int, int], Run] = {}
-        self._roots: dict[tuple[int, bool], tuple[Root, ...]] = {}
+        self._roots: dict[tuple[int, bool, bool], tuple[Root, ...]] = {}
         self._events: dict[tuple[int, int], tuple[Run, dict[int, list[Event]]]] = {}
         """By the function and the run, which is held, so that no other one gets its ``id``."""
         self._loops: dict[int, tuple[LoopRun, ...]] = {}
@@ -89,10 +89,13 @@ class Runs:
         """
         return tuple(self.each(node, accelerated))
 
-    def each(self, node: cst.CSTNode, accelerated: bool = False) -> Iterator[Occurrence]:
-        """As ``at``, but whoever has had enough of the first ones leaves the runs of the others alone."""
+    def each(self, node: cst.CSTNode, accelerated: bool = False, by_hand: bool = False) -> Iterator[Occurrence]:
+        """As ``at``, but whoever has had enough of the first ones leaves the runs of the others alone.
+
+        ``by_hand``: also in modules of Lightning that clear, compute and step by themselves.
+        """
         function = function_around(self.model, node)
-        for root in self._followed_roots(function, accelerated):
+        for root in self._followed_roots(function, accelerated, by_hand):
             run = self._run_of(root)
             key = (0 if function is None else id(function.node), id(run))
             if key not in self._events:
@@ -110,20 +113,24 @@ class Runs:
                 if caller is not None and entry is not None and self._own_place(entry, caller, function) is call:
                     yield Occurrence(run, event, root.is_open)
 
-    def always(self, node: cst.CSTNode, holds: Callable[[Occurrence], bool], accelerated: bool = False) -> bool:
+    def always(
+        self, node: cst.CSTNode, holds: Callable[[Occurrence], bool], accelerated: bool = False, by_hand: bool = False
+    ) -> bool:
         """Whether the event at a node of this file comes about, and something holds every time."""
         occurrence = None
-        for occurrence in self.each(node, accelerated):
+        for occurrence in self.each(node, accelerated, by_hand):
             if not holds(occurrence):
                 return False
         return occurrence is not None
 
-    def _followed_roots(self, function: FunctionInfo | None, accelerated: bool) -> tuple[Root, ...]:
+    def _followed_roots(
+        self, function: FunctionInfo | None, accelerated: bool, by_hand: bool = False
+    ) -> tuple[Root, ...]:
         """The bodies from which a function is reached; none where a trainer of another framework runs one of them."""
-        key = (0 if function is None else id(function.node), accelerated)
+        key = (0 if function is None else id(function.node), accelerated, by_hand)
         if key not in self._roots:
             roots = roots_of(self.model, function)
-            is_left = any(is_managed(_frame_of(root), accelerated) for root in roots)
+            is_left = any(is_managed(_frame_of(root), accelerated, by_hand) for root in roots)
             self._roots[key] = () if is_left else roots
         return self._roots[key]
 

@@ -17,7 +17,7 @@ from mllint.semantic.events.steps import UPDATES, Attempt, Branches, Event, Kind
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_in_a_test
 from mllint.semantic.names.conditions import is_above
-from mllint.semantic.names.definitions import function_around
+from mllint.semantic.names.definitions import ClassInfo, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.training.first_factors import begins_above_zero, is_above_zero
@@ -26,7 +26,7 @@ from mllint.semantic.training.nearby import follows_optimizer
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Instance, Object, Value, is_object, own_method
-from mllint.syntax.shape import argument, called_on, integer_literal, last_word
+from mllint.syntax.shape import argument, called_on, dotted_path, fingerprint, integer_literal, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -145,6 +145,7 @@ def _learns_by(update: Event, scheduler: Thing) -> bool:
 
 # -- before the optimizer ----------------------------------------------------------------------------------------------
 
+_COUNTING = ("range", "trange")
 _OF_FUNCTION = frozenset({"LambdaLR", "LambdaDecay"})
 """Schedulers whose rates a function gives that they are told."""
 _FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
@@ -180,7 +181,7 @@ def _update_behind(occurrence: Occurrence) -> Event | None:
         return None  # told the epoch, or a metric, it sets the learning rate for that
     loop = _loop_around(schedule)
     if loop is None:
-        return _update_behind_beginning(run, schedule)
+        return _update_behind_beginning(run, schedule) or _update_behind_in_call(run, schedule)
     if is_made_in(loop, schedule, schedule.thing):
         return None  # every round makes one that knows its place: it skips none
     behind = [step for step in steps_of_optimizer(run, schedule.thing) if loop in step.loops]
@@ -218,6 +219,49 @@ def _update_behind_beginning(run: Run, schedule: Event) -> Event | None:
     return next((step for step in updates if step.loops and run.events.index(step) > place), None)
 
 
+def _update_behind_in_call(run: Run, schedule: Event) -> Event | None:
+    """The optimizer's step behind a scheduler's in a method that nobody in sight calls: whoever does, calls it again.
+
+    Both are kept by the object, and none of its other methods steps the optimizer, which may have come first.
+    """
+    function, scheduler = run.frame.function, schedule.thing
+    assert scheduler is not None
+    if (
+        function is None
+        or function.name == "__init__"
+        or not all(isinstance(root, ClassInfo) for root in scheduler.roots)
+    ):
+        return None
+    place = run.events.index(schedule)
+    updates = steps_of_optimizer(run, scheduler)
+    behind = [step for step in updates if run.events.index(step) > place]
+    if not behind or len(behind) < len(updates) or not _is_settled(schedule, behind[0], None) or _is_chained(schedule):
+        return None
+    optimizer = behind[0].thing
+    if optimizer is None or len(optimizer.path) != 1 or not _steps_here_only(run, behind[0]):
+        return None
+    touching = (Kind.UNKNOWN, Kind.LOAD, Kind.SCHEDULE)
+    is_touched = any(
+        event.kind in touching and (event.concerns(optimizer) or event.concerns(scheduler))
+        for event in run.events[:place]
+    )
+    return None if is_touched else behind[0]
+
+
+def _steps_here_only(run: Run, step: Event) -> bool:
+    """Whether the methods of an object step what a step of a run is called on nowhere but in that run."""
+    model, path = step.frame.model, dotted_path(step.node.func) if isinstance(step.node, cst.Call) else None
+    known = {id(event.node) for event in run.events}
+    roots = step.thing.roots if step.thing is not None else ()
+    owners = {id(info) for root in roots if isinstance(root, ClassInfo) for info in root.lineage}
+    others = (call for call in model.calls_by_word.get("step", ()) if dotted_path(call.func) == path)
+    around = (function_around(model, call) for call in others if id(call) not in known)
+    return path is not None and not any(
+        info is not None and info.owner is not None and any(id(item) in owners for item in info.owner.lineage)
+        for info in around
+    )
+
+
 def _loop_around(schedule: Event) -> Loop | None:
     """The loop in every round of which a scheduler steps: not the one over a list of schedulers that it is in."""
     loops, scheduler = list(schedule.loops), schedule.thing
@@ -230,12 +274,12 @@ def _loop_around(schedule: Event) -> Loop | None:
     return loops[-1] if loops else None
 
 
-def _is_settled(schedule: Event, step: Event, loop: Loop) -> bool:
+def _is_settled(schedule: Event, step: Event, loop: Loop | None) -> bool:
     """Whether a scheduler steps in every round, in those in which its optimizer does, or in all or none of them."""
     theirs = [(around.step, around.arm) for around in step.around]
     return all(
         (around.step, around.arm) in theirs or stays(around.step)
-        for around in schedule.within(loop)
+        for around in (schedule.around if loop is None else schedule.within(loop))
         if isinstance(around.step, (Branches, Attempt))
     )
 
@@ -278,13 +322,30 @@ def _catches_up(event: Event, schedule: Event) -> bool:
 def _is_chained(schedule: Event) -> bool:
     """Whether a scheduler may be one of warm-up, whose first value may be meant to be skipped, or one that goes on."""
     made = constructions_of(schedule.frame, schedule.thing)
-    return any(_warms_up(item) for item in made) or all(_goes_on(item) for item in made)
+    return any(_warms_up(item) for item in made) or all(_goes_on(item, schedule) for item in made)
 
 
-def _goes_on(made: Made) -> bool:
-    """Whether a scheduler is told where an earlier training was left."""
+def _goes_on(made: Made, schedule: Event) -> bool:
+    """Whether a scheduler is told where an earlier training was left.
+
+    Not the round before the first one of the loop: it sets the rate of that itself when it is made, as always.
+    """
     last = argument(made.call, None, "last_epoch")
-    return last is not None and integer_literal(last.value) != -1
+    if last is None or integer_literal(last.value) == -1:
+        return False
+    match last.value:
+        case cst.BinaryOperation(operator=cst.Subtract(), left=begin, right=cst.Integer(value="1")):
+            return not any(_begins_at(loop, begin, made) for loop in schedule.loops)
+    return True
+
+
+def _begins_at(loop: Loop, begin: cst.BaseExpression, made: Made) -> bool:
+    """Whether a loop counts its rounds from a number on: ``for epoch in range(begin, 90)``."""
+    call = loop.node.iter if isinstance(loop.node, cst.For) else None
+    if not isinstance(call, cst.Call) or last_word(call.func) not in _COUNTING or len(call.args) < 2:
+        return False
+    is_here = loop.frame.scope is made.frame.scope
+    return is_here and fingerprint(call.args[0].value) == fingerprint(begin)
 
 
 def _warms_up(made: Made) -> bool:

@@ -10,6 +10,7 @@ from mllint.semantic import flow
 from mllint.semantic.events.entered import receiver_of
 from mllint.semantic.events.given import literal_rounds, truth
 from mllint.semantic.events.kinds import kind_of
+from mllint.semantic.events.manual import rounds_of_trainer
 from mllint.semantic.events.steps import (
     Around,
     Attempt,
@@ -42,7 +43,11 @@ def unfold(frame: Frame) -> tuple[list[Step], bool]:
     """The steps of the body that a frame runs, and whether there was more of them than is followed."""
     unfolding = _Unfolding()
     body = frame.model.tree.module if frame.function is None else frame.function.node
-    steps = unfolding.body(body, frame, ())
+    rounds = rounds_of_trainer(frame)
+    steps = unfolding.body(body, frame, () if rounds is None else (Around(rounds),))
+    if rounds is not None:
+        rounds.body = steps
+        steps = [rounds]
     if frame.function is not None and wrapping_of(frame.function) is not None:  # whoever calls it, by the decorator
         steps.insert(0, Event(Kind.SET_MODE, frame.function.node, frame, None, None, False, ()))
     return steps, unfolding.is_cut

@@ -1,6 +1,5 @@
 """Optimizer steps with gradients that nobody cleared, and gradients that are cleared before anybody used them."""
 
-import itertools
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -15,12 +14,18 @@ from mllint.semantic.events.participants import losses_of, value_called_on
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Loop, Step, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.graph.data_sources import yields_data
-from mllint.semantic.graph.placement import reads_clock
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
-from mllint.semantic.training.holders import is_cleared_by_handler, is_given, may_act_on, was_made_with
+from mllint.semantic.training.holders import (
+    are_two_of_one_call,
+    is_cleared_by_handler,
+    is_given,
+    may_act_on,
+    was_made_with,
+)
+from mllint.semantic.training.measured import only_measures
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
 from mllint.semantic.training.one_sided import is_cleared_on_one_side
 from mllint.semantic.training.own_steps import keeps_gradients
@@ -49,8 +54,6 @@ _IN_PLACE = "zero_"
 """That one of them that clears whatever tensor it is called on."""
 _ROUNDS = "max_iter"
 """How often an optimizer that is given a closure calls it, or more often."""
-_FEW = 20
-"""Up to how many rounds a loop is taken for a trial."""
 _STEP_HOOKS = ("register_step_post_hook", "register_step_pre_hook", "register_optimizer_step_post_hook")
 """What else may clear gradients, whenever an optimizer steps."""
 _MAX_FILES = 8
@@ -61,11 +64,6 @@ _SAYS_CLEARING = re.compile(r"(?:zero|clear|reset|clean|empty).*grad|grad.*(?:ze
 """How functions are called that clear gradients: ``clear_grads(model)``."""
 _SAYS_KEEPING = re.compile(r"^_?(?:save|dump|log|print|report)(?:_|$)")
 """How functions are called that write down what they are given: ``save_checkpoint(model, optimizer)``."""
-_SAYS_MEASURING = re.compile(
-    r"benchmark|profil|measur|throughput|latency|speed_?test|(?:test|check|peak|max)_?memory|memory_?(?:us|test|cost|foot)",
-    re.IGNORECASE,
-)
-"""How functions are called that time what they run, or look at its memory; a replay memory is another thing."""
 # `agent.network.zero_grad()`: of what another object keeps.
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
@@ -89,7 +87,7 @@ def accumulates_without_end(model: "Model", step: cst.Call) -> Clearing | None:
         return None
     alone: list[Occurrence] = []
     found: set[Clearing] = set()
-    for item in model.runs.each(step, accelerated=True):
+    for item in model.runs.each(step, accelerated=True, by_hand=True):
         clearing = clearing_of(item) if item.event.loops else None
         if item.event.loops and clearing is None:
             return None
@@ -278,44 +276,8 @@ def _loop_of_backward(step: Event) -> Loop | None:
         if step.thing is not None and picks_another(loop, step.thing):
             continue
         if any(event.kind is Kind.BACKWARD for event in events(loop.body)):
-            return None if _runs_once(loop) or _only_measures(loop) else loop
+            return None if _runs_once(loop) or only_measures(loop) else loop
     return None
-
-
-def _only_measures(loop: Loop) -> bool:
-    """Whether a loop is left after a few rounds, which are timed or profiled: ``if index == 3: break``.
-
-    Or stands in a function that is called after what it measures.
-    """
-    function = loop.frame.function
-    if (function is not None and _SAYS_MEASURING.search(function.name)) or _is_repeated_for_time(loop):
-        return True
-    last = loop.node.body.body[-1] if isinstance(loop.node, (cst.For, cst.While)) and loop.node.body.body else None
-    if not isinstance(last, cst.If) or not any(isinstance(part, cst.Break) for part in subtree(last)):
-        return False
-    compared = (item.comparator for item in last.test.comparisons) if isinstance(last.test, cst.Comparison) else ()
-    numbers = [integer_literal(item) for item in compared]
-    entered = [item.item for item in subtree(last) if type(item) is cst.WithItem]
-    contexts = (dotted_path(getattr(item, "func", item)) for item in entered)
-    is_short = isinstance(last.test, cst.Comparison) and any(number is not None and number < _FEW for number in numbers)
-    return is_short or any("profile" in (path or "") for path in contexts)
-
-
-def _is_repeated_for_time(loop: Loop) -> bool:
-    """Whether all rounds of a loop are alike, and what its time is divided by: ``(time() - start) / repeats``."""
-    model, node = loop.frame.model, loop.node
-    if not isinstance(node, cst.For) or not isinstance(node.target, cst.Name):
-        return False
-    lines = getattr(model.tree.parent(node), "body", ())
-    behind = itertools.islice(itertools.dropwhile(lambda line: line is not node, lines), 1, None)
-    divisions = (
-        part.left
-        for line in behind
-        for part in subtree(line)
-        if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Divide)
-    )
-    is_counted = any(isinstance(part, cst.Name) and part.value == node.target.value for part in subtree(node.body))
-    return not is_counted and any(reads_clock(model, part) for part in divisions)
 
 
 def _runs_once(loop: Loop) -> bool:
@@ -348,7 +310,8 @@ def may_clear(event: Event, step: Event) -> bool:
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
         return (is_given(event, step) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
-    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
+    is_other = are_two_of_one_call(event.thing, optimizer)
+    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or is_other or exclude_each_other(event, step):
         return False
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
         return True
@@ -423,7 +386,7 @@ def clears_before_step(model: "Model", call: cst.Call) -> Iterator[tuple[cst.CST
     if behind == "backward" or (behind is None and word_before(model, call) == "step"):
         return
     starved: dict[int, tuple[cst.CSTNode, list[cst.CSTNode | None]]] = {}
-    for occurrence in model.runs.each(call, accelerated=True):
+    for occurrence in model.runs.each(call, accelerated=True, by_hand=True):
         step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
         place = model.runs.call_here(occurrence.event.frame)
         if step is None and place is None:
