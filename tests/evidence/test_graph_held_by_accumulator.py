@@ -535,3 +535,17 @@ def test_paddle_adding_in_place_keeps_the_graph(paddle: Any) -> None:
     with paddle.no_grad():
         totals[3].add_(losses)
     assert [total.stop_gradient for total in totals] == [False, False, False, True]
+
+
+def test_torch_rows_of_a_tensor_that_extends_a_list_keep_its_graph(torch: Any) -> None:
+    rows: list[Any] = []
+    rows.extend(torch.nn.Linear(2, 2)(torch.ones(3, 2)))
+    assert len(rows) == 3
+    assert all(row.grad_fn is not None for row in rows)
+
+
+def test_paddle_rows_of_a_tensor_that_extends_a_list_keep_its_graph(paddle: Any) -> None:
+    rows: list[Any] = []
+    rows.extend(paddle.nn.Linear(2, 2)(paddle.ones([3, 2])))
+    assert len(rows) == 3
+    assert all(not row.stop_gradient for row in rows)

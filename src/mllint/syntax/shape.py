@@ -258,10 +258,19 @@ def is_call(statement: cst.Expr) -> bool:
     return statement.value.__class__ is cst.Call
 
 
-def gives_to_method(statement: cst.Expr) -> bool:
-    """Whether a statement calls a method and gives it something: ``meter.update(loss)``."""
+def gives_something(statement: cst.Expr) -> bool:
+    """Whether a statement calls something and gives it something: ``meter.update(loss)``, ``meter(loss)``."""
     call = statement.value
-    return call.__class__ is cst.Call and call.func.__class__ is cst.Attribute and bool(call.args)
+    return call.__class__ is cst.Call and bool(call.args)
+
+
+def assigns_item(statement: cst.Assign) -> bool:
+    """Whether something with a name is assigned to an item of something with a name: ``meter["loss"] = loss``."""
+    target, value = statement.targets[0].target, statement.value.__class__
+    if target.__class__ is not cst.Subscript or not (value is cst.Name or value is cst.Attribute):
+        return False
+    kind = target.value.__class__
+    return kind is cst.Name or kind is cst.Attribute
 
 
 def may_discard(statement: cst.Expr) -> bool:

@@ -108,13 +108,13 @@ from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import METHODS, added_by_method, augmented, first_values, is_set_back, joined
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, may_be_number, spent_entry
 from mllint.semantic.graph.losses import retaining
-from mllint.semantic.graph.meters import fed
+from mllint.semantic.graph.meters import fed, kept_under_key
 from mllint.semantic.graph.spent_in_calls import is_spent_in_call
 from mllint.semantic.graph.terms import is_summed
 from mllint.semantic.modules.running_buffers import added_with_graph
 from mllint.semantic.names.writes import updates_attribute
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import adds, detaches, gives_to_method, joins
+from mllint.syntax.shape import adds, assigns_item, detaches, gives_something, joins
 
 rule = Rule(
     code="ML201",
@@ -144,7 +144,13 @@ def check_method(call: cst.Call, context: Context) -> Iterator[Finding]:
     yield from _finding(call, added_by_method(context.model, call), context)
 
 
-@rule.on(cst.Expr, shape=gives_to_method)
+@rule.on(cst.Assign, shape=assigns_item)
+def check_entry(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report ``meter["loss"] = loss`` where the project's own class collects what it is given."""
+    yield from _finding(statement, kept_under_key(context.model, statement), context)
+
+
+@rule.on(cst.Expr, shape=gives_something)
 def check_meter(statement: cst.Expr, context: Context) -> Iterator[Finding]:
     """Report ``meter.update(loss)`` where the project's own class adds up what it is given."""
     call = statement.value

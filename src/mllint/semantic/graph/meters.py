@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _PLACES: dict[str, tuple[int | None, ...]] = {"items": (1,), "values": ()}
 """Where a loop over such a view of a dict gets the entry."""
 _ASKING = frozenset({"isinstance", "hasattr", "type", "is_tensor", "callable"})
+_PUTTING = ("append", "extend")
+_TAKING_OUT = ("pop", "popleft", "popitem")
+MAX_STEPS = 2
+"""Through how many methods of an object a value is followed to what adds it up."""
 _Test = Callable[["Model", cst.BaseExpression, str], bool]
 """Whether, in a file, an expression of a method stands for a parameter of some name."""
 
@@ -35,7 +39,7 @@ class Meter(Accumulator):
     def __init__(
         self,
         model: "Model",
-        call: cst.Call,
+        call: cst.Call | cst.Assign,
         meter: cst.BaseExpression,
         key: str,
         added: cst.BaseExpression,
@@ -59,19 +63,40 @@ class Meter(Accumulator):
 
 
 def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
-    """The accumulations that the statement ``meter.update(x)`` in a loop may be: one for each thing that it gives."""
-    if not isinstance(call.func, cst.Attribute) or has_star_arguments(call):
-        return
+    """The accumulations that the statement ``meter.update(x)``, or ``meter(x)``, in a loop may be: one for each thing
+    that it gives.
+    """
     loop = next(model.tree.loops_around(call), None)
-    holder = call.func.value
-    while isinstance(holder, cst.Subscript):
-        holder = holder.value  # one meter for each name, in a dict
-    key = dotted_path(holder) if loop is not None else None
-    callee = None if key is None else model.value(call.func)
-    if loop is None or key is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
+    if loop is None or has_star_arguments(call):
+        return
+    meter = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+    key, callee = collection(meter), model.value(call.func)
+    if isinstance(callee, Instance):
+        meter, key, callee = call.func, collection(call.func), _method_of(callee, "__call__")
+    if key is None or not isinstance(callee, Function) or not isinstance(callee.receiver, Instance):
         return
     for added, total in _given_and_total(call, callee.definition):
-        yield Meter(model, call, call.func.value, key, added, loop, (callee.receiver.definition, total))
+        yield Meter(model, call, meter, key, added, loop, (callee.receiver.definition, total))
+
+
+def kept_under_key(model: "Model", statement: cst.Assign) -> Meter | None:
+    """The accumulation that ``meter["loss"] = x`` in a loop is, where the class of the meter collects such entries."""
+    target = statement.targets[0].target
+    loop = next(model.tree.loops_around(statement), None)
+    holder = target.value if isinstance(target, cst.Subscript) and loop is not None else None
+    key, value = (None, None) if holder is None else (dotted_path(holder), model.value(holder))
+    method = _method_of(value, "__setitem__") if key is not None and isinstance(value, Instance) else None
+    given = method.definition.parameters[2:] if method is not None else ()
+    total = _total(method.definition, given[0].name.value) if method is not None and given else None
+    if total is None or method is None or key is None or loop is None or not isinstance(method.receiver, Instance):
+        return None
+    return Meter(model, statement, target, key, statement.value, loop, (method.receiver.definition, total))
+
+
+def _method_of(instance: Instance, name: str) -> Function | None:
+    """A method that an object of the project is asked for by a special form: ``meter(x)``, ``meter[key] = x``."""
+    method = instance.definition.method(name)
+    return None if method is None else Function(method, instance)
 
 
 def _given_and_total(call: cst.Call, info: FunctionInfo) -> Iterator[tuple[cst.BaseExpression, str]]:
@@ -100,11 +125,11 @@ def _of_entries(
     yield from () if total is None else ((entry, total) for entry in entries)
 
 
-def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None) -> str | None:
+def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None, steps: int = MAX_STEPS) -> str | None:
     """The attribute to which a method adds a parameter with its graph; ``None`` where it adds it to nothing.
 
     ``stands_for`` tells what stands for the parameter, or for what is in it. A class that runs backward passes itself
-    may collect on purpose.
+    may collect on purpose. The method may hand it on to another one of the object that does.
     """
     model, owner, is_given = info.model, info.owner, stands_for or _is_parameter
     if owner is None or any(model.tree.is_below(call, owner.node) for call in model.backward.calls):
@@ -119,13 +144,63 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
         # A sum has the graph of its terms only where one is recorded; a list holds them as they are.
         if is_sum and model.gradients.inside(statement) in ("untouched", "on"):
             return attribute
-    for call in model.calls_by_word.get("append", ()):
-        if model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:
+    for word in _PUTTING:
+        for call in model.calls_by_word.get(word, ()):
+            kept = _put_into(info, call)
+            if kept is not None and is_given(model, call.args[0].value, parameter):
+                return kept
+    return _total_of_other(info, parameter, is_given, steps) if steps else None
+
+
+def _put_into(info: FunctionInfo, call: cst.Call) -> str | None:
+    """The attribute to whose list, or to one of whose lists, a call in a method adds: ``self.sums[key].append(x)``.
+
+    None that is kept short: a ``deque`` of a length, or a list from which the method takes the oldest again.
+    """
+    model, holder = info.model, called_on(call)
+    if holder is None or model.enclosing_function(call) is not info.node or len(call.args) != 1 or call.args[0].star:
+        return None
+    if isinstance(holder, cst.Call) and last_word(holder.func) == "setdefault":
+        holder = called_on(holder) or holder  # `self.sums.setdefault(key, []).append(x)`
+    root, _, attribute = (collection(holder) or "").partition(".")
+    is_own = root == info.self_name and bool(attribute) and info.owner is not None
+    return attribute if is_own and not _is_kept_short(info, attribute) else None
+
+
+def _is_kept_short(info: FunctionInfo, attribute: str) -> bool:
+    model, path = info.model, f"{info.self_name}.{attribute}"
+    begun = [] if info.owner is None else [item.value for item in info.owner.assignments(attribute)]
+    if any(_has_length(part) for value in begun if value is not None for part in subtree(value)):
+        return True
+    taken = [called_on(call) for word in _TAKING_OUT for call in model.calls_by_word.get(word, ())]
+    taken += [item.target for item in model.tree.by_type.get(cst.Del, ())]
+    return any(
+        node is not None and model.enclosing_function(node) is info.node and collection(node) == path for node in taken
+    )
+
+
+def _has_length(node: cst.CSTNode) -> bool:
+    """Whether a ``deque`` is made that only keeps the last ones."""
+    if not isinstance(node, cst.Call) or last_word(node.func) != "deque":
+        return False
+    return argument(node, 1, "maxlen") is not None
+
+
+def _total_of_other(info: FunctionInfo, parameter: str, is_given: _Test, steps: int) -> str | None:
+    """The attribute to which another method of the object adds what a method gives it: ``self.add(value)``."""
+    model = info.model
+    for call in model.tree.calls_in(info.node):
+        holder = called_on(call)
+        if holder is None or dotted_path(holder) != info.self_name or has_star_arguments(call):
             continue
-        path = dotted_path(call.func.value) if isinstance(call.func, cst.Attribute) else None
-        root, _, attribute = (path or "").partition(".")
-        if root == info.self_name and attribute and is_given(model, call.args[0].value, parameter):
-            return attribute
+        other = info.owner.method(last_word(call.func) or "") if info.owner is not None else None
+        for position, taken in enumerate(() if other is None or other is info else other.parameters[1:]):
+            given = argument(call, position, taken.name.value)
+            if given is None or other is None or not is_given(model, given.value, parameter):
+                continue
+            total = _total(other, taken.name.value, steps=steps - 1)
+            if total is not None and model.gradients.inside(call) in ("untouched", "on"):
+                return total
     return None
 
 
