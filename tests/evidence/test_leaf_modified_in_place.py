@@ -227,3 +227,14 @@ def test_paddle_results_bring_their_gradients_into_a_new_tensor(paddle: Any) -> 
             out[index] = net(row)
     out.sum().backward()
     assert net.weight.grad is None
+
+
+@pytest.mark.parametrize("method", ["normal_", "uniform_", "zero_"])
+def test_torch_leaf_changed_where_it_is_made_raises(torch: Any, method: str) -> None:
+    for leaf in (torch.zeros(3, requires_grad=True), torch.nn.Parameter(torch.zeros(3))):
+        with pytest.raises(RuntimeError, match="leaf"):
+            getattr(leaf, method)()
+
+
+def test_torch_copy_of_leaf_may_be_changed_where_it_is_made(torch: Any) -> None:
+    assert torch.zeros(3, requires_grad=True).double().normal_().requires_grad

@@ -2,7 +2,8 @@
 
 Finds a tensor that needs a gradient and is changed in place where gradients are recorded: `w -= lr * w.grad`,
 `self.weight[0] = 0`, `w.mul_(2)`, `parameter.clamp_(0)`. In PyTorch, from 1.8 on, also one that is changed through a
-view with a name of its own: `b = layer.bias.view(3, -1)`, `b[:, 1] += 1`.
+view with a name of its own: `b = layer.bias.view(3, -1)`, `b[:, 1] += 1`; and one that is changed where it is made:
+`torch.zeros(3, requires_grad=True).normal_()`.
 
 ## Why is this bad?
 
@@ -63,11 +64,19 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.data_sources import is_setting
-from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, viewed
+from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, is_made_right_there, viewed
 from mllint.semantic.graph.output_buffers import filled
 from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.names.conditions import is_above
-from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
+from mllint.semantic.names.writes import (
+    Write,
+    is_basic_index,
+    may_change_what_is_made,
+    may_write_to_attribute,
+    may_write_to_name,
+    write,
+    writes_numbers,
+)
 from mllint.semantic.values import Number, Tensor
 from mllint.syntax.shape import dotted_path, subscript_index
 
@@ -140,6 +149,17 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
         f"put it under `with {framework}.no_grad():`",
         fix=lambda: _under_no_grad(statement, framework, context),
     )
+
+
+@rule.on(cst.Call, mentions=("requires_grad", "Parameter"), shape=may_change_what_is_made)
+def check_made(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report ``torch.zeros(3, requires_grad=True).normal_()``."""
+    method = call.func
+    if not isinstance(method, cst.Attribute) or not writes_numbers(method.attr.value):
+        return
+    if is_made_right_there(context.model, method.value):
+        message = f"`{method.attr.value}` changes a leaf in place that needs a gradient: that raises"
+        yield Finding(call, message, "fill the tensor first, and let it ask for gradients then")
 
 
 def _items_are_unchecked(context: Context) -> bool:

@@ -196,6 +196,15 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     return is_certain or not any(_is_run_on_what_was_read(model, method) for method in methods)
 
 
+def is_made_right_there(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression makes a new leaf of torch that needs a gradient: ``torch.zeros(3, requires_grad=True)``."""
+    value = model.value(node) if isinstance(node, cst.Call) else None
+    if not isinstance(value, Tensor) or value.framework != "torch" or value.or_number:
+        return False
+    is_new = value.leaf and value.attached is True and model.gradients.off(node) is False
+    return is_new and not _may_run_otherwise(model, node)
+
+
 def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:
     """The attribute of which a name surely is a view: of ``b`` after ``b = layer.bias.view(3, -1)``."""
     bindings = _beginnings(model, name)
