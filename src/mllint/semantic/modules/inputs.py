@@ -11,6 +11,7 @@ from mllint.semantic.modules.made_on_cpu import FACTORIES, OF_VALUES
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Output, Tensor, Value
 from mllint.syntax.shape import argument
 from mllint.syntax.walk import subtree
@@ -92,11 +93,20 @@ def _derive(model: "Model", binding: Binding, known: _Known) -> bool:
     function, node = binding.scope.node, binding.node
     if binding.kind is BindingKind.PARAMETER and isinstance(node, cst.Param) and isinstance(function, cst.FunctionDef):
         info = model.function_info(function)
-        return info.name == "forward" or any(_is_input(home, item, known) for home, item in _passed(info, node))
+        if info.name == "forward" or any(_is_input(home, item, known) for home, item in _passed(info, node)):
+            return True
+        return any(_is_given_to_weights(model, use) for use in uses(model, binding))
     if binding.kind is BindingKind.AUGMENTED and isinstance(node, cst.AugAssign):
         return _is_from_parameter(model, node.target, known)  # an operation in place
     is_whole = binding.kind is BindingKind.ASSIGN and binding.value is not None
     return is_whole and binding.value is not None and _is_from_parameter(model, binding.value, known)
+
+
+def _is_given_to_weights(model: "Model", use: cst.CSTNode) -> bool:
+    """Whether a layer of the object is given something as it is: it has to be where the weights are."""
+    arg = model.tree.parent(use)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
+    return isinstance(call, cst.Call) and _runs_weights(model, call)
 
 
 def _passed(info: FunctionInfo, parameter: cst.Param) -> "Iterator[tuple[Model, cst.BaseExpression]]":
