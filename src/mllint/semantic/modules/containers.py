@@ -19,6 +19,8 @@ from mllint.semantic.names.classes import Assignment, Read, Role
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import Module, Repeated
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import constant, dotted_path, subscript_index
@@ -128,10 +130,14 @@ class Container:
         Its annotation says so, or a call gives it a list of new ones. A list of the same that is made here registers no
         more of them.
         """
-        bindings = self.model.reaching(node) if self.method.name == "__init__" else ()
-        parameter = bindings[0].node if len(bindings) == 1 else None
+        bindings = without_narrowing(self.model.reaching(node)) if self.method.name == "__init__" else []
+        wrapped = [binding for binding in bindings if self._puts_one_into_list(binding)]
+        others = [binding for binding in bindings if binding not in wrapped]
+        parameter = others[0].node if len(others) == 1 else None
         if not isinstance(parameter, cst.Param):
             return False
+        if wrapped:
+            return self._is_run_through()
         value = self.model.value(node)
         is_annotated = isinstance(value, Repeated) and isinstance(value.item, Module)
         given = [] if is_annotated else list(passed_for(self.model, self.method, parameter))
@@ -146,6 +152,16 @@ class Container:
         if isinstance(value, Repeated) and isinstance(value.item, Module) and may_bring_weights(value.item):
             return True
         return any(self._is_new_list(model, item) for model, item in passed)
+
+    def _puts_one_into_list(self, binding: Binding) -> bool:
+        """Whether a single module with weights, given in place of a list of them, is put into one:
+        ``if isinstance(blocks, Block): blocks = [blocks]``.
+        """
+        display = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+        items = [item.value for item in display.elements] if isinstance(display, (cst.List, cst.Tuple)) else []
+        one = items[0] if len(items) == 1 and isinstance(items[0], cst.Name) else None
+        value = None if one is None or one.value != binding.key else self.model.value(one)
+        return isinstance(value, Module) and may_bring_weights(value)
 
     def _is_run_through(self) -> bool:
         """Whether ``forward`` takes the elements one by one."""

@@ -21,6 +21,7 @@ from mllint.semantic.modules.weights import (
 )
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import BindingKind, all_assigned, assigned, grown_from
+from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, is_target, part_at, string_literal
 from mllint.syntax.walk import subtree
@@ -228,6 +229,9 @@ class Filling:
             self.contents.is_uniform = False  # moved, say, and so no parameter by itself
         elif self._is_one_of_several(node):
             self.contents.modules.append(node)
+        elif self._is_one_of_given(node):
+            self.contents.modules.append(node)
+            self.contents.is_uniform = False  # nobody says that there is nothing else among them
         elif isinstance(self.model.value(node), Module):
             is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
             if is_new and _trains_itself(self.model, node):
@@ -254,6 +258,14 @@ class Filling:
             and have_weights(made)
             and not takes_others(self.model, node)
         )
+
+    def _is_one_of_given(self, node: cst.BaseExpression) -> bool:
+        """Whether a loop goes through a list that somebody else has made:
+        ``for layer in layers: kept.append(layer)``.
+        """
+        bindings = without_narrowing(self.model.reaching(node)) if isinstance(node, cst.Name) else []
+        looped = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+        return isinstance(looped, cst.Name) and bindings[0].kind is BindingKind.LOOP and self.is_given(looped)
 
     def _is_one_of_several(self, node: cst.BaseExpression) -> bool:
         """Whether a name stands for one new module or another, of classes that have nothing in common."""

@@ -10,7 +10,7 @@ from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
-from mllint.semantic.values import Choice, ClassObject, Function, Module, Symbol, Value
+from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import constant, dotted_path, is_target, last_word
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ def _makes_new(model: "Model", node: cst.Call, callee: Value | None, steps: int)
             return True
         case Symbol(name):
             return lookup.wrapper(name) is None and not takes_others(model, node, steps)
+        case Member(package) if package in ("torch.nn", "paddle.nn"):
+            return not takes_others(model, node, steps)  # one of its layers, by a name that is computed
         case Function(definition):
             value = model.value(node)
             if not isinstance(value, Module) or _registers_inside(definition):

@@ -12,7 +12,7 @@ from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import attributes, without_narrowing
-from mllint.semantic.values import Array, ClassObject, Function, Module, Number, Other, Tensor, Text
+from mllint.semantic.values import Array, ClassObject, Function, Member, Module, Number, Other, Tensor, Text
 from mllint.syntax.shape import constant, constant_given, dotted_path, last_word
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
         return True if all(have_weights(other) for other in value.others) else None
     if value.name is None:
         # What a function of a library builds is a model.
-        return None if value.call is None else True
+        return None if value.call is None or may_be_activation(model, value.call) else True
     if value.call is not None and value.call.args and is_container(value.name):
         return _any_has_weights(model, value.call)
     return _is_layer_with_weights(value.name)
@@ -120,7 +120,19 @@ def _any_has_weights(model: "Model", call: cst.Call) -> bool:
     if id(call) not in model.tree.parents:
         return True  # in another file
     layers = [layer for arg in call.args for layer in _repeated_layers(arg.value)]
-    return not layers or any(has_weights(model, layer) is not False for layer in layers)
+    return not layers or any(
+        has_weights(model, layer) is not False and not may_be_activation(model, layer) for layer in layers
+    )
+
+
+def may_be_activation(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a layer is picked by a computed name, and not given the sizes that one with weights needs:
+    ``getattr(nn, name)()``.
+    """
+    if not isinstance(node, cst.Call) or id(node) not in model.tree.parents:
+        return False
+    sizes = [arg for arg in node.args if arg.keyword is None and not arg.star and constant(arg.value) is ...]
+    return len(sizes) < 2 and isinstance(model.value(node.func), Member)
 
 
 def _repeated_layers(node: cst.BaseExpression) -> list[cst.BaseExpression]:
