@@ -519,3 +519,31 @@ def test_paddle_leaves_in_a_list_get_gradients_and_no_update(paddle: Any) -> Non
     optimizer.step()
     assert blend.shifts[0].grad is not None
     assert (blend.shifts[0] == 0).all()
+
+
+def test_torch_zeros_and_ones_that_are_no_parameters_have_no_effect(torch: Any) -> None:
+    class Shine(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.gloss, self.tint = torch.ones(2), torch.zeros(2)
+
+        def forward(self, x: Any) -> Any:
+            return x * self.gloss + self.tint
+
+    shine, given = Shine(), torch.rand(3, 2)
+    assert list(shine.parameters()) == []
+    assert (shine(given) == given).all()
+
+
+def test_paddle_zeros_and_ones_that_are_no_parameters_have_no_effect(paddle: Any) -> None:
+    class Shine(paddle.nn.Layer):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.gloss, self.tint = paddle.ones([2]), paddle.zeros([2])
+
+        def forward(self, x: Any) -> Any:
+            return x * self.gloss + self.tint
+
+    shine, given = Shine(), paddle.rand([3, 2])
+    assert shine.parameters() == []
+    assert bool((shine(given) == given).all())

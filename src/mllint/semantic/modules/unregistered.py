@@ -15,6 +15,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import carried_state, fitted_state, handed_over, plain_tensors, unsaved_draws
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
+from mllint.semantic.modules.never_filled import made_of
 from mllint.semantic.modules.never_moved import is_never_moved
 from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
 from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_leaf_to_train, is_plain
@@ -70,12 +71,15 @@ class Loss(enum.Enum):
     """It is state that the module keeps up to date, and not saved."""
     FITTED = enum.auto()
     """It is what was fitted to data, and not saved."""
+    UNFILLED = enum.auto()
+    """It is nothing but zeros or ones, and nobody fills or learns it."""
     OUTDATED = enum.auto()
     """It is computed of parameters once, and does not follow them."""
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A lost tensor: ``setter`` is the method that registered it, ``parameter`` what it is computed from.
+    """A lost tensor: ``setter`` is the method that registered it, or the numbers of which it is made; ``parameter``
+    what it is computed from.
 
     ``is_given``: on another way it is what the constructor is given.
     """
@@ -97,7 +101,10 @@ def lost(
         value = statement.value
         found = None if value is None else _lost(model, owner, target.attr.value, statement, value)
     is_of_moves = found is not None and found.how in (Loss.LEFT_BEHIND, Loss.CONTAINED)
-    return None if is_of_moves and is_never_moved(owner) else found
+    if not is_of_moves or not is_never_moved(owner):
+        return found
+    numbers = made_of(owner.members, target.attr.value)
+    return None if numbers is None else Lost(Loss.UNFILLED, setter=numbers)
 
 
 def _lost(
@@ -153,6 +160,9 @@ def _lost_tensor(
         return Lost(left, is_given=bool(by_default)) if is_set_up else None
     if by_default:
         return None
+    numbers = None if is_torch else made_of(members, name)
+    if numbers is not None:
+        return Lost(Loss.UNFILLED, setter=numbers)
     is_drawn = unsaved_draws.draws(model, value) or unsaved_draws.is_filled_at_random(members, name)
     is_redrawn = is_drawn and unsaved_draws.is_lost(members, name)
     return Lost(Loss.REDRAWN) if is_redrawn else None
@@ -403,6 +413,10 @@ _WORDS = {
         _REGISTER,
     ),
     Loss.FITTED: ("`self.{name}` is fitted to data and not saved: a loaded module begins anew", _REGISTER),
+    Loss.UNFILLED: (
+        "`self.{name}` is all {setter}: nobody fills or learns it, so it has no use in `forward`",
+        "assign {parameter} if it is to be learned",
+    ),
     Loss.OUTDATED: (
         "`self.{name}` is computed once of parameters, and does not change with them",
         "compute it where it is used",
