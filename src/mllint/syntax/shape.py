@@ -264,6 +264,14 @@ def gives_something(statement: cst.Expr) -> bool:
     return call.__class__ is cst.Call and bool(call.args)
 
 
+def changes_what_is_made(call: cst.Call) -> bool:
+    """Whether a call looks as if it changed in place what another one gives: ``torch.zeros(3).normal_()``."""
+    method = call.func
+    if method.__class__ is not cst.Attribute or method.value.__class__ is not cst.Call:
+        return False
+    return method.attr.value.endswith("_") and not method.attr.value.endswith("__")
+
+
 def assigns_item(statement: cst.Assign) -> bool:
     """Whether something with a name is assigned to an item of something with a name: ``meter["loss"] = loss``."""
     target, value = statement.targets[0].target, statement.value.__class__

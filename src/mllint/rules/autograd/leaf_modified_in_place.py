@@ -55,7 +55,6 @@ of the new tensor has to go.
 """
 
 from collections.abc import Iterator
-from itertools import takewhile
 
 import libcst as cst
 
@@ -64,21 +63,12 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph.data_sources import is_setting
-from mllint.semantic.graph.leaves import becomes_parameter_again, is_changeable_leaf, is_made_right_there, viewed
-from mllint.semantic.graph.output_buffers import filled
+from mllint.semantic.graph.leaves import becomes_parameter_again, changed_where_made, is_changeable_leaf, viewed
+from mllint.semantic.graph.output_buffers import filled, goes_to_numpy
 from mllint.semantic.graph.placement import wants_no_result
-from mllint.semantic.names.conditions import is_above
-from mllint.semantic.names.writes import (
-    Write,
-    is_basic_index,
-    may_change_what_is_made,
-    may_write_to_attribute,
-    may_write_to_name,
-    write,
-    writes_numbers,
-)
+from mllint.semantic.names.writes import Write, is_basic_index, may_write_to_attribute, may_write_to_name, write
 from mllint.semantic.values import Number, Tensor
-from mllint.syntax.shape import dotted_path, subscript_index
+from mllint.syntax.shape import changes_what_is_made, dotted_path, subscript_index
 
 rule = Rule(
     code="ML208",
@@ -136,7 +126,7 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     name = context.text(leaf)
     message = f"`{name}` is a leaf that needs a gradient: changing it in place raises"
     message = message if len(message) <= 88 else "a leaf that needs a gradient is changed in place: this raises"
-    if framework == "torch" and _goes_to_numpy(leaf, statement, context):
+    if framework == "torch" and goes_to_numpy(context.model, leaf, statement):
         yield Finding(statement, message, f"begin with `{name} = {name}.detach().clone()`: NumPy takes no other tensor")
         return
     is_filled = filled(context.model, leaf, statement)
@@ -151,14 +141,12 @@ def check(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) ->
     )
 
 
-@rule.on(cst.Call, mentions=("requires_grad", "Parameter"), shape=may_change_what_is_made)
+@rule.on(cst.Call, mentions=("requires_grad", "Parameter"), shape=changes_what_is_made)
 def check_made(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report ``torch.zeros(3, requires_grad=True).normal_()``."""
-    method = call.func
-    if not isinstance(method, cst.Attribute) or not writes_numbers(method.attr.value):
-        return
-    if is_made_right_there(context.model, method.value):
-        message = f"`{method.attr.value}` changes a leaf in place that needs a gradient: that raises"
+    method = changed_where_made(context.model, call)
+    if method is not None:
+        message = f"`{method}` changes a leaf in place that needs a gradient: that raises"
         yield Finding(call, message, "fill the tensor first, and let it ask for gradients then")
 
 
@@ -172,20 +160,6 @@ def _without_flag(framework: str, *, is_sure: bool) -> str:
     if is_sure:
         return f"leave out `{flag}`: what is written brings its gradients, which `no_grad()` would cut off"
     return f"leave out `{flag}` if what is written has gradients, or else put it under `with {framework}.no_grad():`"
-
-
-def _goes_to_numpy(leaf: cst.BaseExpression, statement: cst.BaseSmallStatement, context: Context) -> bool:
-    """Whether the function hands a changed name on to NumPy: that raises as well, whatever the change is put under."""
-    scope = context.model.scope_of(statement)
-    named = context.model.names_in(leaf.value, scope) if isinstance(leaf, cst.Name) else ()
-    return any(
-        isinstance(around, cst.Call) and (context.qualified_name(around.func) or "").startswith("numpy.")
-        for name in named
-        if is_above(scope, statement, name)
-        for around in takewhile(
-            lambda item: not isinstance(item, cst.BaseSmallStatement), context.model.tree.ancestors(name)
-        )
-    )
 
 
 def _views_are_checked(context: Context) -> bool:

@@ -14,6 +14,7 @@ from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import without_narrowing
+from mllint.semantic.names.writes import writes_numbers
 from mllint.semantic.values import Loaded, Module, Tensor
 from mllint.syntax.shape import argument, before_methods, constant, dotted_path, items_of, root_of, subscript_index
 from mllint.syntax.walk import subtree
@@ -196,13 +197,16 @@ def is_changeable_leaf(model: "Model", node: cst.BaseExpression, statement: cst.
     return is_certain or not any(_is_run_on_what_was_read(model, method) for method in methods)
 
 
-def is_made_right_there(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether an expression makes a new leaf of torch that needs a gradient: ``torch.zeros(3, requires_grad=True)``."""
-    value = model.value(node) if isinstance(node, cst.Call) else None
-    if not isinstance(value, Tensor) or value.framework != "torch" or value.or_number:
-        return False
-    is_new = value.leaf and value.attached is True and model.gradients.off(node) is False
-    return is_new and not _may_run_otherwise(model, node)
+def changed_where_made(model: "Model", call: cst.Call) -> str | None:
+    """The method that writes into a new leaf of torch that needs a gradient: ``Parameter(x).normal_()``."""
+    method = call.func
+    if not isinstance(method, cst.Attribute) or not writes_numbers(method.attr.value):
+        return None
+    value = model.value(method.value)
+    if not isinstance(value, Tensor) or value.framework != "torch" or value.or_number or not value.leaf:
+        return None
+    is_made = value.attached is True and model.gradients.off(call) is False and not _may_run_otherwise(model, call)
+    return method.attr.value if is_made else None
 
 
 def viewed(model: "Model", name: cst.Name) -> cst.Attribute | None:

@@ -1,5 +1,8 @@
-"""New tensors that are asked for a gradient by mistake, since results are put into them that bring their own."""
+"""New tensors that are asked for a gradient by mistake: results are put into them that bring their own, or NumPy takes
+them.
+"""
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
@@ -87,3 +90,15 @@ def _is_written_to(model: "Model", use: cst.BaseExpression) -> bool:
     while isinstance(parent := model.tree.parent(node) if node is not None else None, (cst.Subscript, cst.Attribute)):
         node = parent
     return isinstance(parent, (cst.AssignTarget, cst.AugAssign))
+
+
+def goes_to_numpy(model: "Model", leaf: cst.BaseExpression, statement: cst.BaseSmallStatement) -> bool:
+    """Whether the function hands a changed name on to NumPy: that raises as well, whatever the change is put under."""
+    scope = model.scope_of(statement)
+    named = model.names_in(leaf.value, scope) if isinstance(leaf, cst.Name) else ()
+    return any(
+        isinstance(around, cst.Call) and (model.qualified_name(around.func) or "").startswith("numpy.")
+        for name in named
+        if is_above(scope, statement, name)
+        for around in takewhile(lambda item: not isinstance(item, cst.BaseSmallStatement), model.tree.ancestors(name))
+    )

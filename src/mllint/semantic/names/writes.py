@@ -39,15 +39,6 @@ def may_write(statement: cst.BaseSmallStatement) -> bool:
     return True
 
 
-def may_change_what_is_made(call: cst.Call) -> bool:
-    """Whether a call looks as if it changed in place what another one gives: ``torch.zeros(3).normal_()``."""
-    method = call.func
-    if method.__class__ is not cst.Attribute or method.value.__class__ is not cst.Call:
-        return False
-    word = method.attr.value
-    return word.endswith("_") and not word.endswith("__")
-
-
 def writes_numbers(word: str) -> bool:
     """Whether a method of a tensor of torch writes numbers into it: ``normal_``."""
     return word.endswith("_") and word not in _NO_WRITES and lookup.tensor_method("torch", word) is not None
