@@ -233,6 +233,8 @@ def _update_behind_in_call(run: Run, schedule: Event) -> Event | None:
     ):
         return None
     place = run.events.index(schedule)
+    if not any(event.kind in UPDATES for event in run.events[place:]):
+        return None
     updates = steps_of_optimizer(run, scheduler)
     behind = [step for step in updates if run.events.index(step) > place]
     if not behind or len(behind) < len(updates) or not _is_settled(schedule, behind[0], None) or _is_chained(schedule):
