@@ -263,3 +263,27 @@ def test_paddle_eval_does_not(paddle: Any) -> None:
     network = Network()
     network.eval()
     assert not network.training
+
+
+def test_torch_a_switch_at_the_end_of_a_round_outlives_the_loop(torch: Any) -> None:
+    network = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+    for _ in range(2):
+        network(torch.rand(4, 2))
+        network.eval()
+        network.train()
+    seen = int(network[0].num_batches_tracked)
+    with torch.no_grad():
+        network(torch.rand(4, 2))
+    assert int(network[0].num_batches_tracked) == seen + 1
+
+
+def test_paddle_a_switch_at_the_end_of_a_round_outlives_the_loop(paddle: Any) -> None:
+    network = paddle.nn.BatchNorm1D(2)
+    for _ in range(2):
+        network(paddle.rand([4, 2]))
+        network.eval()
+        network.train()
+    mean = network._mean.numpy().copy()
+    with paddle.no_grad():
+        network(paddle.rand([4, 2]))
+    assert (network._mean.numpy() != mean).any()

@@ -209,3 +209,29 @@ def test_paddle_a_comprehension_keeps_the_graph_of_every_batch(paddle: Any) -> N
     assert not any(output.stop_gradient for output in kept)
     paddle.concat(kept).sum().backward()
     assert (network.bias.grad == len(kept)).all()
+
+
+def test_torch_a_method_that_calls_layers_records_a_graph(torch: Any) -> None:
+    class Estimator(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 2)
+
+        def appraise(self, looks: Any) -> Any:
+            return self.layer(looks)
+
+    assert Estimator().eval().appraise(torch.ones(1, 2)).grad_fn is not None
+
+
+def test_paddle_a_method_that_calls_layers_records_a_graph(paddle: Any) -> None:
+    class Estimator(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = paddle.nn.Linear(2, 2)
+
+        def appraise(self, looks: Any) -> Any:
+            return self.layer(looks)
+
+    estimator = Estimator()
+    estimator.eval()
+    assert not estimator.appraise(paddle.ones([1, 2])).stop_gradient

@@ -76,6 +76,12 @@ def is_made_as_loaded(name: str) -> bool:
     return found is not None and found["maker"] == "from_pretrained"
 
 
+def is_of_any_family(name: str) -> bool:
+    """Whether the name of the weights alone says of which family a network is: ``AutoModel.from_pretrained(path)``."""
+    found = _TRANSFORMERS_MODEL.fullmatch(name)
+    return found is not None and found["class"].startswith("Auto")
+
+
 def depends_on_mode(name: str, weights: str | None) -> bool | None:
     """Whether such a network has layers that ask for their mode, told its name or its weights'; ``None``: not known.
 

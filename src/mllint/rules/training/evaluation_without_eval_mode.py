@@ -19,9 +19,10 @@ Finds evaluations of a model that is in training mode on every way there:
 
 The model is one whose own training goes on before, or a deep copy of it, or that is seen to have dropout or batch
 normalization and that nothing has switched since it was made, whoever hands it on: a dict, `args`, `partial`, a lambda.
-Where a setting picks its class, it is enough that the run calls its `train()` or `eval()` anywhere: who does that takes
-the mode to matter. Methods that call its layers, `model.encode(x)`, count as forward passes. Of several calls of the
-function around, or of several modules that are trained together, one that is forgotten is enough.
+Where a setting picks its class, or its weights for an `AutoModel`, it is enough that the run calls its `train()` or
+`eval()` anywhere: who does that takes the mode to matter. Who calls `train()` when a round is over means the next one,
+and not what comes behind the loop. Methods that call its layers, `model.encode(x)`, count as forward passes. Of several
+calls of the function around, or of several modules that are trained together, one that is forgotten is enough.
 
 ## Why is this bad?
 

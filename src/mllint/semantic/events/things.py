@@ -135,7 +135,7 @@ class Frame(msgspec.Struct, eq=False):
         # What those who give it may know better: a module that is only annotated, and what `args` keeps.
         if value is not None and type(value) is not Method and not (isinstance(value, Module) and value.call is None):
             return value
-        if type(value) is Method and type(value.receiver) is not Other:
+        if type(value) is Method and not _may_be_of_another(value.receiver):
             return value
         given = value_given(self, node)
         if isinstance(value, Method):
@@ -473,6 +473,11 @@ class Frame(msgspec.Struct, eq=False):
                 if frame.caller and owner in built.definition.lineage and isinstance(value, (Instance, Module)):
                     return frame.caller, value, made
         return None
+
+
+def _may_be_of_another(receiver: Value) -> bool:
+    """Whether others may know the class of what has a method: here it is no more than a module, or something."""
+    return type(receiver) is Other or (type(receiver) is Module and receiver.is_only_some)
 
 
 def _named(given: tuple[Frame, cst.BaseExpression] | None, steps: int) -> Thing | None:

@@ -44,8 +44,12 @@ def _value_bound(frame: "Frame", binding: Binding) -> Value | None:
 
 
 def _value_of_attribute(frame: "Frame", node: cst.Attribute) -> Value | None:
-    if frame.model.value(node.value) is None:
+    holding = frame.model.value(node.value)
+    if holding is None:
         return attribute(frame.model, frame.value(node.value), node.attr.value)
+    if type(holding) is Module and holding.is_only_some:
+        known = frame.value(node.value)  # whoever made it knows its class, and so its methods
+        return None if known is holding else attribute(frame.model, known, node.attr.value)
     # `self.net` of an evaluator: what it was given where it was made
     is_called = frame.receiver is not None or frame.caller is not None
     holder = frame.thing(node.value) if is_called and isinstance(node.value, cst.Name) else None

@@ -216,6 +216,11 @@ def network_depends(model: "Model", name: str, call: cst.Call, *, switched: bool
     """Whether a network that a package has ready depends on the mode; ``None`` too where it is in evaluation mode."""
     if networks.is_made_as_loaded(name) and not switched:
         return None
+    return networks.depends_on_mode(name, name_of_weights(model, call))
+
+
+def name_of_weights(model: "Model", call: cst.Call) -> str | None:
+    """The name of the weights, or of the architecture, that a network is made with; ``None``: nobody in sight says."""
     given = argument(call, 0, "pretrained_model_name_or_path") or argument(call, 0, "model_name")
     weights = None if given is None else model.value(given.value)
-    return networks.depends_on_mode(name, weights.literal if isinstance(weights, Text) else None)
+    return weights.literal if isinstance(weights, Text) else None

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.events.kinds import may_name_thing
 from mllint.semantic.events.makers import run_of
+from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -14,8 +16,8 @@ from mllint.semantic.training.data_rounds import AnyLoop, code_of, is_given_outp
 from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.training_modes import is_one
 from mllint.semantic.training.wanted_gradients import may_run_backward
-from mllint.semantic.values import Function, Symbol, Value
-from mllint.syntax.shape import called_on, fingerprint, items_of, last_word
+from mllint.semantic.values import Function, Instance, Module, Symbol, Value
+from mllint.syntax.shape import called_on, dotted_path, fingerprint, items_of, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -118,7 +120,15 @@ def _is_made_with(frame: Frame, call: cst.Call, forward: Event) -> bool:
 
 
 def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = _MAX_STEPS) -> bool:
-    """Whether an object was made with the module of a forward pass: given it, a list with it, or what holds it."""
+    """Whether an object was made with the module of a forward pass: given it, a list with it, or what holds it.
+
+    What an object keeps, and has made of other things, does not hold what the object was given itself.
+    """
+    kept = _kept(frame, node)
+    if kept and all(map(_is_given_no_module, kept)):
+        return False
+    if any(map(_is_given_own_module, kept)):
+        return True
     thing = frame.thing(node)
     bindings = [] if thing is None or steps == 0 else [root for root in thing.roots if isinstance(root, Binding)]
     for home, made in ((run_of(frame, binding.scope), call) for binding in bindings for call in _calls_bound(binding)):
@@ -129,6 +139,36 @@ def _holds(frame: Frame, node: cst.BaseExpression, forward: Event, steps: int = 
         if any(is_one(home.thing(part), forward.thing) or _holds(home, part, forward, steps - 1) for part in given):
             return True
     return False
+
+
+def _kept(frame: Frame, node: cst.BaseExpression) -> list[Binding]:
+    """What binds an attribute of an object, other than to nothing: ``self.ledger`` of a trainer."""
+    holder = frame.value(node.value) if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name) else None
+    owner = holder.definition if isinstance(holder, (Instance, Module)) else None
+    if owner is None or not isinstance(node, cst.Attribute):
+        return []
+    return [item for item in owner.assignments(node.attr.value) if not is_nothing(item)]
+
+
+def _is_given_own_module(making: Binding) -> bool:
+    """Whether an object makes what it keeps with a module that it keeps as well: ``Attacker(self.net)``."""
+    args = making.value.args if isinstance(making.value, cst.Call) else ()
+    return any(dotted_path(arg.value) in making.scope.model.runs.used_as_modules for arg in args)
+
+
+def _is_given_no_module(making: Binding) -> bool:
+    """Whether something is made by a call that is given no module, as far as names say."""
+    call = making.value
+    if not isinstance(call, cst.Call) or making.path:
+        return False
+    named = {item.value for arg in call.args for item in subtree(arg.value) if isinstance(item, cst.Name)}
+    if "self" in named or any(map(may_name_thing, named)):
+        return False
+    # `self.network = given` makes a module of what is given here, too.
+    scope, used = making.scope, making.scope.model.runs.used_as_modules
+    kept = [key for key in scope.bindings if key in used]
+    values = (item.value for key in kept for item in scope.bindings[key])
+    return not any(isinstance(value, cst.Name) and value.value in named for value in values)
 
 
 def _calls_bound(binding: Binding) -> list[cst.Call]:

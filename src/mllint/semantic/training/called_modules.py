@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import networks
 from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.places import as_itself
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.arguments import takes
 from mllint.semantic.expressions.hints import is_called_loss
+from mllint.semantic.modules.modes import name_of_weights
 from mllint.semantic.modules.weights import have_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding
@@ -83,6 +85,21 @@ def is_out_of_sight(forward: Event) -> bool:
         return value.is_only_some
     runs = value.definition.called
     return runs is None or runs.is_left_open
+
+
+def is_of_any_family(forward: Event) -> bool:
+    """Whether a library picks the class of the module that is called by the name of weights that nobody in sight says:
+    ``AutoModel.from_pretrained(path)``.
+    """
+    makers = _makers(forward)
+    calls = [(maker.scope.model, as_itself(maker.value)) for maker in makers if maker.value is not None]
+    return bool(calls) and len(calls) == len(makers) and all(_picks_by_weights(*item) for item in calls)
+
+
+def _picks_by_weights(model: "Model", call: cst.BaseExpression) -> bool:
+    if not isinstance(call, cst.Call) or not networks.is_of_any_family(model.qualified_name(call.func) or ""):
+        return False
+    return name_of_weights(model, call) is None
 
 
 def made(forward: Event) -> list[Value | None]:

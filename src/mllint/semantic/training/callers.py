@@ -147,11 +147,7 @@ def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
     owner, own = function.owner, function.self_name
     if owner is None or own is None or not function.model.tree.by_type.get(cst.ClassDef):
         return ()
-    called = {
-        call.func.attr.value
-        for call in function.model.tree.calls_in(function.node.body)
-        if isinstance(call.func, cst.Attribute) and getattr(call.func.value, "value", None) == own
-    }
+    called = _called_on_instance(function, owner)
     missing = {name for name in called if owner.method(name) is None}
     if not missing:
         return ()
@@ -164,6 +160,21 @@ def _completing(function: FunctionInfo) -> tuple[ClassInfo, ...]:
         and item.method(function.name) is function
         and any(item.method(name) is not None for name in missing)
     )
+
+
+def _called_on_instance(function: FunctionInfo, owner: ClassInfo) -> set[str]:
+    """The methods of its object that a method calls, itself or by way of others that its class defines."""
+    pending, found = [function], set[str]()
+    while pending:
+        method = pending.pop()
+        for call in method.model.tree.calls_in(method.node.body):
+            if not isinstance(call.func, cst.Attribute) or call.func.attr.value in found:
+                continue
+            if getattr(call.func.value, "value", None) == method.self_name:
+                found.add(call.func.attr.value)
+                other = owner.method(call.func.attr.value)
+                pending += [] if other is None or other is function else [other]
+    return found
 
 
 class _Call(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from mllint.semantic.flow import is_about_data
 from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
+from mllint.semantic.training.passes_out_of_sight import may_be_pass_out_of_sight
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import is_pass, matters
 from mllint.semantic.values import Method, Module, functions_of, is_object
@@ -204,7 +205,9 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     functions = functions_of(value)
     if functions:
         return any(matters(function.definition) or is_pass(function) for function in functions)
-    return isinstance(value, Module) or _may_run_model(model, last)
+    if isinstance(value, Module) or _may_run_model(model, last):
+        return True
+    return (value is None or isinstance(value, Method)) and may_be_pass_out_of_sight(model, callee)
 
 
 def is_named_as_module(model: "Model", path: str) -> bool:

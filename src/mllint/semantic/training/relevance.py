@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import MODES
 from mllint.semantic import flow
 from mllint.semantic.events.handed_switches import FOR_EACH
 from mllint.semantic.events.kinds import may_name_module, may_name_thing
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Function, Module, functions_of
 from mllint.syntax.shape import dotted_path, last_word
 
@@ -79,6 +81,8 @@ def _has_event(function: FunctionInfo) -> bool:
             return True  # whatever it is: `getattr(net, "train" if learns else "eval")()`
         if _may_be_forward(model, callee) or _switches_each(model, call):
             return True
+        if type(callee) is cst.Attribute and call.args and dotted_path(callee.value) in switched_paths(model):
+            return True  # a method of a module, as somebody switches it
         # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
         words = given if type(callee) is cst.Call or type(callee) is cst.Subscript else own
         if any(type(arg.value) is cst.Name and arg.value.value in words for arg in call.args):
@@ -86,6 +90,14 @@ def _has_event(function: FunctionInfo) -> bool:
             if value is None and not _is_method_of_data(model, call):
                 return True
     return False
+
+
+@worked_out_once
+def switched_paths(model: "Model") -> frozenset[str]:
+    """The dotted paths of what a file puts to a mode."""
+    calls = (call for word in MODES for call in model.calls_by_word.get(word, ()))
+    paths = (dotted_path(call.func.value) for call in calls if isinstance(call.func, cst.Attribute))
+    return frozenset(path for path in paths if path is not None)
 
 
 def _may_be_part(function: FunctionInfo, callee: cst.Subscript, given: frozenset[str]) -> bool:

@@ -23,7 +23,14 @@ from mllint.semantic.modules.mode_layers import depends_on_mode
 from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.called_modules import can_be_called, is_out_of_sight, made, made_elsewhere, module_called
+from mllint.semantic.training.called_modules import (
+    can_be_called,
+    is_of_any_family,
+    is_out_of_sight,
+    made,
+    made_elsewhere,
+    module_called,
+)
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.made_in_mode import is_switched_by_maker
 from mllint.semantic.training.outputs import may_be_made_of
@@ -45,8 +52,10 @@ EVAL = "eval"
 PARTLY = "partly"
 """Parts of it were switched to evaluation, it may be one after the other, and nothing has been trained since."""
 UNKNOWN = "unknown"
-_Mode: TypeAlias = str | Frame
-"""One of these, or the run of a function that has put the module back to training after an evaluation of its own."""
+_Mode: TypeAlias = str | Frame | Loop
+"""One of these, or the run of a function that has put the module back to training after an evaluation of its own, or
+the loop of a training in which that was done: for its next round.
+"""
 
 COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
 """What computes gradients."""
@@ -69,20 +78,23 @@ def is_one(one: Thing | None, other: Thing | None) -> bool:
 def modes_before(run: Run, module: Thing, event: Event, first: str = FRESH) -> frozenset[str]:
     """The modes in which an event of a run may find a module that is in the first one when the run begins."""
     paths: Paths[_Mode] = run.derived(("modes", module, first), partial(_paths, run, module, first))
-    return frozenset(_seen_from(event.frame, state) for state in paths.before(event))
+    return frozenset(_seen_from(event.frame, event.loops, state) for state in paths.before(event))
 
 
 def modes_at_end(run: Run, module: Thing, first: str) -> frozenset[str]:
     """The modes in which a run may leave a module that it finds in the first one."""
     paths: Paths[_Mode] = run.derived(("modes", module, first), partial(_paths, run, module, first))
-    return frozenset(_seen_from(run.frame, state) for state in paths.left)
+    return frozenset(_seen_from(run.frame, (), state) for state in paths.left)
 
 
-def _seen_from(frame: Frame, state: "_Mode") -> str:
-    """Outside of the function that has put it back, a module has the mode of its training; within, one of its own."""
-    if not isinstance(state, Frame):
+def _seen_from(frame: Frame, loops: tuple[Loop, ...], state: "_Mode") -> str:
+    """Outside of the function that has put it back, or of the loop, a module has the mode of its training; within, one
+    of its own.
+    """
+    if isinstance(state, str):
         return state
-    return TRAIN if any(item is state for item in frame.led_by()) else TRAINED
+    is_within = state in loops if isinstance(state, Loop) else any(item is state for item in frame.led_by())
+    return TRAIN if is_within else TRAINED
 
 
 def is_switched_to_training(run: Run, module: Thing, event: Event) -> bool:
@@ -104,7 +116,8 @@ def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
             if event in back:
                 return event.frame
             if covers(event.thing, module):
-                return {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
+                goes_on = _loop_going_on(event) if event.kind is Kind.TRAIN else None
+                return goes_on or {Kind.TRAIN: TRAIN, Kind.EVAL: EVAL}.get(event.kind, UNKNOWN)
             if event.kind is Kind.EVAL and state != EVAL and module.may_be(event.thing):
                 return PARTLY
             if any(covers(event.thing, part) for part in parts) or _may_hold(event, module):
@@ -113,11 +126,17 @@ def _paths(run: Run, module: Thing, first: str) -> "Paths[_Mode]":
                 return TRAIN if event.kind is Kind.TRAIN else UNKNOWN
         elif event.kind is Kind.UNKNOWN:
             return UNKNOWN if state != EVAL and may_switch_unseen(event, module) else state
-        elif event.kind in COMPUTES and (isinstance(state, Frame) or state in (FRESH, TRAIN, PARTLY)):
+        elif event.kind in COMPUTES and (not isinstance(state, str) or state in (FRESH, TRAIN, PARTLY)):
             return TRAINED
         return state
 
     return Paths(run.steps, first, advance, partial(makes_anew, thing=module))
+
+
+def _loop_going_on(switch: Event) -> Loop | None:
+    """The innermost loop around a switch to training mode in which anything is trained: its next round is meant."""
+    around = (loop for loop in reversed(switch.loops) if any(event.kind in COMPUTES for event in events(loop.body)))
+    return next(around, None)
 
 
 def _mode_of_copy(run: Run, copying: Event, first: str) -> str:
@@ -413,8 +432,8 @@ def mode_matters(forward: Event, run: Run | None = None, *, if_asked: bool | Non
         return matters
     if is_switched_to_training(run, forward.thing, forward):
         matters = _matters(forward, switched=True, if_asked=if_asked)
-    is_taken_to = matters is None and is_out_of_sight(forward) and _is_switched_elsewhere(run, forward.thing, forward)
-    return True if is_taken_to else matters
+    is_unseen = matters is None and (is_out_of_sight(forward) or is_of_any_family(forward))
+    return True if is_unseen and _is_switched_elsewhere(run, forward.thing, forward) else matters
 
 
 def _is_switched_elsewhere(run: Run, module: Thing, forward: Event) -> bool:

@@ -29,6 +29,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.kept_calls import Kept, Wrapped, can_be_entered, filled, kept_call, wrapping_of
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.training.outputs import comes_from
+from mllint.semantic.training.passes_out_of_sight import is_pass_out_of_sight
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.training.touched import is_of_any_name, touched
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
@@ -252,8 +253,9 @@ class _Unfolding:
             return _kept(branches)
         if type(call.func) is cst.Name and (kept := kept_call(frame, call.func)) is not None:
             return self._kept_call(call, kept, frame, around)
-        steps = [] if flow.does_nothing(frame, call, value) else self._unknown(call, frame, around)
-        if _gives_loss(call, value, frame):
+        is_pass_of_it = is_pass_out_of_sight(frame, call, value)
+        steps = [] if is_pass_of_it or flow.does_nothing(frame, call, value) else self._unknown(call, frame, around)
+        if is_pass_of_it or _gives_loss(call, value, frame):
             assert isinstance(call.func, cst.Attribute)
             seen = flow.Seen(Kind.FORWARD, frame.thing(call.func.value), is_proven=False)
             steps.append(self._event(seen, call, frame, around))
