@@ -26,6 +26,10 @@ _OTHERWISE = frozenset({
 """What a method speaks of that does more than a forward pass, or runs it otherwise than its caller meant."""
 
 
+_WITH_METHODS = ("paddlenlp", "sentence_transformers", "transformers", "ultralytics")
+"""Packages whose models have methods that run without gradients, such as ``generate()`` and ``encode()``."""
+
+
 def is_pass_out_of_sight(frame: Frame, call: cst.Call, value: Value | None) -> bool:
     """Whether a method of a module that is not known is a forward pass: ``model.predict(batch)``.
 
@@ -35,6 +39,8 @@ def is_pass_out_of_sight(frame: Frame, call: cst.Call, value: Value | None) -> b
     if not call.args or not (value is None or isinstance(value, Method)):
         return False
     if not isinstance(call.func, cst.Attribute) or not may_be_pass_out_of_sight(frame.model, call.func):
+        return False
+    if any(home.model.imports(name) for home in frame.led_by() for name in _WITH_METHODS):
         return False
     holder = frame.value(call.func.value)
     if isinstance(holder, (Instance, Module)) and not (isinstance(holder, Module) and holder.is_only_some):
