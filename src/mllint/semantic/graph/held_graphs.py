@@ -239,9 +239,16 @@ def _is_cut_on_some_way(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a name is bound to a number of a tensor, or to one without a graph, on one of the ways to its place.
 
     On another one, of an ``except`` perhaps, that has not happened yet: nobody can tell whether it is a tensor there.
+    So it is with such a number and something unknown: ``loss.item() * rounds``.
     """
     values = (assigned(binding) for binding in model.reaching(node))
-    return any(isinstance(value, cst.Call) and last_word(value.func) in CUTTING for value in values)
+    return any(value is not None and _is_cut(model, value) for value in values)
+
+
+def _is_cut(model: "Model", node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.BinaryOperation) and model.value(node) is None:
+        return _is_cut(model, node.left) or _is_cut(model, node.right)
+    return isinstance(node, cst.Call) and last_word(node.func) in CUTTING
 
 
 def _is_scaled_number(model: "Model", node: cst.BaseExpression) -> bool:

@@ -3,12 +3,16 @@
 ``for part in self.modules(): if isinstance(part, nn.BatchNorm2d): part.eval()``, ``self.backbone.eval()``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from mllint.knowledge.words import GIVING_PARAMETERS, MODES
+from mllint.semantic.events.things import Frame
+from mllint.semantic.modules.made_with import is_left_out
+from mllint.semantic.modules.unused import holds_by_default
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.names.uses import uses
@@ -35,18 +39,58 @@ class Off(NamedTuple):
         return any(kind in last for kind in self.kinds)
 
 
-def parts_off(definition: ClassInfo) -> Off:
-    """What the constructor of a class puts to evaluation mode of each of its instances."""
+def parts_off(definition: ClassInfo, is_skipped: Callable[[cst.CSTNode, FunctionInfo], bool] = lambda *_: False) -> Off:
+    """What the constructor of a class puts to evaluation mode of each of its instances.
+
+    ``is_skipped`` says of a place in a method whether the constructor does not come by it.
+    """
     kinds: set[str] = set()
     attributes: set[str] = set()
     for method in making_methods(definition):
         for node in subtree(method.node.body):
             if isinstance(node, cst.For) and _runs_over_parts(node.iter, method):
-                kinds.update(_kinds_switched(method.model, node))
+                kinds_here, attributes_here = {*_kinds_switched(method.model, node)}, set[str]()
             elif isinstance(node, cst.Call):
-                kinds.update(_kinds_by_function(node, method))
-                attributes.update(_attribute_switched(node, method))
+                kinds_here, attributes_here = {*_kinds_by_function(node, method)}, {*_attribute_switched(node, method)}
+            else:
+                continue
+            if (kinds_here or attributes_here) and not is_skipped(node, method):
+                kinds |= kinds_here
+                attributes |= attributes_here
     return Off(frozenset(kinds), frozenset(attributes))
+
+
+def skips(definition: ClassInfo, run: Frame | None) -> Callable[[cst.CSTNode, FunctionInfo], bool]:
+    """Whether a run of the constructor of a class does not come by a place in one of the methods that make its parts.
+
+    Where it is not known what a constructor is given, it is given the defaults.
+    """
+
+    def is_skipped(node: cst.CSTNode, method: FunctionInfo, steps: int = _MAX_CALLS) -> bool:
+        if is_left_out(node, run) or (run is None and _is_out_by_default(method.model, node)):
+            return True
+        calls = [] if method.name == "__init__" else _calls_of(method, definition)
+        return bool(calls) and steps > 0 and all(is_skipped(call, maker, steps - 1) for call, maker in calls)
+
+    return is_skipped
+
+
+_MAX_CALLS = 4
+"""Through how many methods of the class a place is followed back to the constructor."""
+
+
+def _is_out_by_default(model: "Model", node: cst.CSTNode) -> bool:
+    return any(holds_by_default(model, test) is (not is_met) for test, is_met in verdicts(model, node))
+
+
+def _calls_of(method: FunctionInfo, definition: ClassInfo) -> list[tuple[cst.Call, FunctionInfo]]:
+    """Where the methods that make the parts of a class call one of its methods."""
+    return [
+        (call, maker)
+        for maker in making_methods(definition)
+        for call in maker.model.calls_by_word.get(method.name, ())
+        if maker.model.enclosing_function(call) is maker.node
+    ]
 
 
 def _runs_over_parts(iterable: cst.BaseExpression, method: FunctionInfo) -> bool:

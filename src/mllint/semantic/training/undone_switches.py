@@ -12,8 +12,9 @@ import libcst as cst
 
 from mllint.knowledge.words import MODES
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.modules.made_with import making_run
 from mllint.semantic.modules.mode_layers import depends_on_mode
-from mllint.semantic.modules.switched_off import is_fixed, parts_off
+from mllint.semantic.modules.switched_off import is_fixed, parts_off, skips
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.training.called_modules import module_called, ways_made
@@ -52,7 +53,7 @@ def may_undo(model: "Model", call: cst.Call) -> bool:
     assert isinstance(call.func, cst.Attribute)
     value = model.value(call.func.value)
     if isinstance(value, Module) and value.definition is not None:
-        return any(True for _ in _fixed_parts(value, _DEPTH))
+        return any(True for _ in _fixed_parts(value, [model], _DEPTH))
     if model.project is None:
         return _SWITCHING_ITSELF.search(model.source.text.encode()) is not None
     return model.project.is_written_anywhere(model.path, _SWITCHING_ITSELF)
@@ -70,7 +71,7 @@ def undone_by(run: Run, switch: Event) -> Undone | None:
         if module is None or not covers(whole, module):
             continue
         for value in _modules(forward):
-            for path, undone in _fixed_parts(value, _DEPTH):
+            for path, undone in _fixed_parts(value, [frame.model for frame in forward.frame.led_by()], _DEPTH):
                 part = module
                 for step in path:
                     part = part.part(step)
@@ -87,12 +88,17 @@ def _modules(forward: Event) -> Iterator[Module]:
     yield from (way for way in ways if isinstance(way, Module))
 
 
-def _fixed_parts(module: Module, depth: int) -> Iterator[tuple[tuple[str, ...], Undone]]:
-    """The parts of a module that are frozen and put to evaluation mode when it is made, each with the way to it."""
+def _fixed_parts(module: Module, makers: list["Model"], depth: int) -> Iterator[tuple[tuple[str, ...], Undone]]:
+    """The parts of a module that are frozen and put to evaluation mode when it is made, each with the way to it.
+
+    ``makers`` are the files in which it may have been made, beside those of its class.
+    """
     owner = module.definition
     if owner is None or _knows_modes(owner):
         return
-    off = parts_off(owner)
+    models = [*makers, *(info.model for info in owner.lineage)]
+    making = next((model for model in models if id(module.call) in model.tree.parents), None)
+    off = parts_off(owner, skips(owner, None if making is None else making_run(making, module.call, owner, None)))
     if off.kinds and depends_on_mode(module, *(info.model for info in owner.lineage), switched=True) is True:
         yield (), Undone(owner, kinds=", ".join(sorted(off.kinds)))
     for name in sorted(off.attributes):
@@ -102,7 +108,7 @@ def _fixed_parts(module: Module, depth: int) -> Iterator[tuple[tuple[str, ...], 
     for name in sorted(_attributes(owner)) if depth else ():
         part = owner.attribute(name)
         if isinstance(part, Module):
-            for path, undone in _fixed_parts(part, depth - 1):
+            for path, undone in _fixed_parts(part, models, depth - 1):
                 yield (f".{name}", *path), undone
 
 
