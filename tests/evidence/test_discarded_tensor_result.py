@@ -617,3 +617,27 @@ def test_what_is_made_on_the_cpu_or_of_a_type_stays_so() -> None:
     assert torch.transpose(torch.Tensor([[1, 2]]), 0, 1).dtype == torch.float32
     rows = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 2)), batch_size=2)
     assert {batch[0].device.type for batch in rows} == {"cpu"}
+
+
+def test_gradients_that_are_given_back_are_put_nowhere(torch: Any) -> None:
+    layer = torch.nn.Linear(3, 1)
+    seen: list[Any] = []
+    hidden = layer(torch.rand(2, 3))
+    hidden.register_hook(seen.append)
+    before = layer.weight.detach().clone()
+    steps = torch.optim.SGD(layer.parameters(), lr=0.1)
+    torch.autograd.grad(hidden.mean(), layer.parameters())
+    steps.step()
+    assert layer.weight.grad is None
+    assert torch.equal(layer.weight, before)
+    assert len(seen) == 1  # a hook is told of them on the way
+
+
+def test_paddle_gradients_that_are_given_back_are_put_nowhere(paddle: Any) -> None:
+    layer = paddle.nn.Linear(3, 1)
+    before = layer.weight.numpy().copy()
+    steps = paddle.optimizer.SGD(learning_rate=0.1, parameters=layer.parameters())
+    paddle.grad(layer(paddle.rand([2, 3])).mean(), layer.parameters())
+    steps.step()
+    assert layer.weight.grad is None
+    assert (layer.weight.numpy() == before).all()

@@ -2,7 +2,8 @@
 
 Finds statements that compute a new tensor and throw it away: `x.cuda()`, `x.to(device)`, `x.masked_fill(mask, value)`,
 `torch.clamp(x, 0, 1)`, and the same for wrappers that return a new module, such as `torch.compile(model)`, for what
-`torch.load(path)` reads, and for the new module that `load_from_checkpoint(path)` of a module of Lightning gives.
+`torch.load(path)` reads, and for the new module that `load_from_checkpoint(path)` of a module of Lightning gives. So is
+`torch.autograd.grad(loss, net.parameters())` in a function that takes a step of an optimizer.
 
 ## Why is this bad?
 
@@ -10,7 +11,8 @@ Methods of a *module* such as `model.cuda()` change the module. The methods of a
 new tensor and leave the old one as it was. Without an assignment nothing happens: the mask never masks, the values are
 never clamped, and the tensor stays on the CPU until an operation with one on the GPU fails. A model that was read and
 thrown away leaves the one with random weights to be evaluated. So does `model.load_from_checkpoint(path)`, a method of
-the class that makes another `model`; Lightning 2.6 raises a `TypeError` when it is called on a model.
+the class that makes another `model`; Lightning 2.6 raises a `TypeError` when it is called on a model. And
+`autograd.grad` only gives the gradients back: the `grad` of the parameters, which `step()` reads, stays `None`.
 
 ## Example
 
@@ -130,6 +132,8 @@ def check(statement: cst.Expr, context: Context) -> Iterator[Finding]:
 def _finding(statement: cst.Expr, call: cst.Call, lost: Discarded, context: Context) -> Finding:
     operand, written = context.text(lost.operand).strip(), context.text(call)
     message = f"the result of `{lost.what}` is discarded"
+    if lost.is_gradient:
+        return Finding(call, message, "call `backward()`: it fills the `grad` of the parameters that the step reads")
     if not lost.is_meant:
         return Finding(call, message, "assign the result to a name of its own and use that")
     if "\n" in written or len(operand) + len(written) > _LONGEST:

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import new_results
 from mllint.semantic.expressions.hints import may_name_layer
+from mllint.semantic.expressions.tensors import GRADIENTS
 from mllint.semantic.files.testing import ends_a_test
 from mllint.semantic.graph import needless, placement
 from mllint.semantic.graph.leaves import sets_flags
@@ -44,13 +45,14 @@ class Discarded(NamedTuple):
     """What a statement throws away: the operand that stays as it was, and what was done with it.
 
     ``is_meant``: it can only have been written to have the operand changed. ``keeps_numbers``: with the result in its
-    place the code below surely computes what it did.
+    place the code below surely computes what it did. ``is_gradient``: gradients that an optimizer is meant to find.
     """
 
     operand: cst.BaseExpression
     what: str
     is_meant: bool
     keeps_numbers: bool = False
+    is_gradient: bool = False
 
 
 def discarded(model: "Model", statement: cst.Expr, call: cst.Call, paddle: tuple[int, int] | None) -> Discarded | None:
@@ -171,6 +173,8 @@ def _by_function(model: "Model", call: cst.Call) -> Discarded | None:
     given, last, fact = call.args[0].value, name.rpartition(".")[2], lookup.function(name)
     if name in _READERS:
         return Discarded(given, name + "()", False)
+    if name in GRADIENTS:
+        return Discarded(given, f"{last}()", False, is_gradient=True) if _is_to_train(model, call) else None
     root = placement.root_of_chain(model, given)
     if last in _EFFECTS:
         return None
@@ -193,6 +197,14 @@ def _by_function(model: "Model", call: cst.Call) -> Discarded | None:
     alone = not any(isinstance(value, (Tensor, Batch, Output)) for value in values[1:])
     is_meant = alone and fact.returns == "tensor" and last not in _NAMED | {"where"}
     return Discarded(given, f"{last}()", is_meant)
+
+
+def _is_to_train(model: "Model", call: cst.Call) -> bool:
+    """Whether gradients that nobody takes are computed for a step in the same function, and not for a hook."""
+    function = model.enclosing_function(call)
+    steps = model.calls_by_word.get("step", ())
+    hooked = any("hook" in word for word in model.calls_by_word)
+    return not hooked and any(model.enclosing_function(step) is function for step in steps)
 
 
 def _by_layer(model: "Model", call: cst.Call) -> Discarded | None:

@@ -248,7 +248,7 @@ def _is_cut_on_some_way(model: "Model", node: cst.BaseExpression) -> bool:
 def _is_cut(model: "Model", node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and model.value(node) is None:
         return _is_cut(model, node.left) or _is_cut(model, node.right)
-    return isinstance(node, cst.Call) and last_word(node.func) in CUTTING
+    return isinstance(node, cst.Call) and last_word(node.func) in (*CUTTING, "float", "int")
 
 
 def _is_scaled_number(model: "Model", node: cst.BaseExpression) -> bool:

@@ -56,6 +56,7 @@ from mllint.semantic.training.turns import is_without_training
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     GRAPH_WORDS,
+    calls_for_gradients,
     computes_gradients,
     failed_without,
     is_of_volatile,
@@ -369,7 +370,9 @@ def wants_gradients(found: DataRound) -> bool:
         if event.frame is not loop.frame and event.frame.function is not None:
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
     called = {forward.thing for forward in found.forwards if forward.thing is not None}
-    return any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values())
+    if any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values()):
+        return True
+    return calls_for_gradients(loop.frame.model, code_of(loop.frame.model, loop.node))
 
 
 def is_left_over(model: "Model", node: cst.CSTNode) -> bool:

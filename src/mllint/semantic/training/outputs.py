@@ -13,7 +13,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import dotted_path, integer_literal, subscript_index
+from mllint.syntax.shape import called_on, dotted_path, integer_literal, last_word, subscript_index
 from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
@@ -296,12 +296,22 @@ def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
 
 
 def is_used_for_backward(run: "Run", frame: Frame, node: cst.CSTNode) -> bool:
-    """Whether gradients may be computed of what a loop or call made, in its function or in those that called it."""
-    return any(
-        event.kind is Kind.BACKWARD and event.frame is home and comes_from(home, event.node, place)
-        for home, place in places_of(frame, node)
-        for event in run.events
-    )
+    """Whether gradients may be computed of what a loop or call made, in its function or in those that called it, or of
+    what it puts into a list.
+    """
+    for home, place in places_of(frame, node):
+        backward = [event.node for event in run.events if event.kind is Kind.BACKWARD and event.frame is home]
+        lists = {grown for call in home.model.tree.calls_in(place) if (grown := _grown_by(call)) is not None}
+        for item in (item for part in backward for item in _sources(home, part)):
+            if item is place or (isinstance(item, cst.Name) and item.value in lists):
+                return True
+    return False
+
+
+def _grown_by(call: cst.Call) -> str | None:
+    """``rows`` of ``rows.append(row)``."""
+    holder = called_on(call)
+    return dotted_path(holder) if holder is not None and last_word(call.func) in ("append", "extend") else None
 
 
 def is_in_forward_pass(frame: Frame, outer: Frame) -> bool:

@@ -168,15 +168,19 @@ def _class_called(forward: Event) -> ClassInfo | None:
     return value.definition if isinstance(value, Module) else None
 
 
+def calls_for_gradients(model: "Model", code: cst.CSTNode) -> bool:
+    """Whether some code calls a function of the project that computes gradients of what it is given."""
+    return any(says_gradients(info.node.body, _COMPUTING_WORDS) for info in functions_called(model, code))
+
+
 def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
     """Whether nothing in a function, nor in what it returns to its callers here, is used for gradients."""
     called = _called_functions(model, function)
     if called is None or not model.function_info(function).is_plain:
         return False
     words = GRADIENT_WORDS | _STEPPING
-    return not any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body)) and not any(
-        says_gradients(info.node.body, _COMPUTING_WORDS) for info in called
-    )
+    said = any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body))
+    return not said and not any(says_gradients(info.node.body, _COMPUTING_WORDS) for info in called)
 
 
 def switches_off_itself(model: "Model", torch: tuple[int, int] | None) -> bool:
