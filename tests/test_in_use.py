@@ -169,3 +169,25 @@ print(y)
 
 def test_what_nothing_gets_to_is_left_out(tmp_path: Path) -> None:
     assert _found(tmp_path, {"net.py": UNREACHABLE}) == [17, 23, 32]
+
+
+ALL = [IN_LEFT, IN_USED_CLASS, IN_LEFT_CLASS, IN_USED, IN_CALLED]
+
+
+def test_what_a_package_has_that_is_installed_is_there_for_others(tmp_path: Path) -> None:
+    package = tmp_path / "nets"
+    package.mkdir()
+    files = {name: text for name, text in FILES.items() if name.endswith(".py")}
+    hidden = NET.replace("def left(", "def _left(")
+    assert _found(package, {**files, "__init__.py": "", "net.py": hidden}) == [IN_USED_CLASS, IN_USED]
+    (tmp_path / "setup.py").write_text("from setuptools import setup\nsetup(packages=['nets'])\n")
+    settings = Settings(project_root=str(tmp_path))
+    result = lint_source(hidden, str(package / "net.py"), settings)
+    assert [item.location.row for item in result.diagnostics] == ALL[1:]
+
+
+@pytest.mark.parametrize(
+    "lookup", ["importlib.import_module(name)", "globals()[name]", "vars(net)[name]", "sys.modules[name]"]
+)
+def test_what_is_looked_up_by_a_name_may_be_anything(tmp_path: Path, lookup: str) -> None:
+    assert _found(tmp_path, {**FILES, "more.py": f"{FILES['more.py']}found = {lookup}\n"}) == ALL

@@ -170,6 +170,10 @@ class Project:
         """Whether a file hangs together with several others by what they import: one program, not a collection."""
         return int(self.reads.note_of_users(("linked", str(self.disk.real(str(path)))))) >= MAX_LINKED
 
+    def is_installed(self, path: Path) -> bool:
+        """Whether a file is one of a package that its project installs."""
+        return bool(self.reads.note_of_users(("installed", str(self.disk.real(str(path))))))
+
     def may_export(self, path: Path, name: str) -> bool:
         """Whether ``from path import *`` may bind a name, by the look of the file's text. Never wrongly false."""
         return not name.isascii() or self._says(path, name, _may_export)

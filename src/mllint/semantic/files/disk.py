@@ -27,7 +27,8 @@ MAX_KEPT_BYTES = 8_000_000
 
 Question: TypeAlias = tuple[str, ...]
 """What is asked: ``content PATH``, ``module NAME LEVEL FOLDER``, ``scripts FOLDER``, ``saves PATH``, ``near FOLDER``,
-``moves PATH``, ``importers NAME WORD``, ``linked PATH``, ``takes PATH WORD``, ``told WORD``, ``tree``.
+``moves PATH``, ``importers NAME WORD``, ``installed PATH``, ``linked PATH``, ``takes PATH WORD``, ``told WORD``,
+``tree``.
 """
 
 MAX_LINKED = 5
@@ -74,6 +75,7 @@ class Disk:
         self._answer_to: dict[str, Callable[..., str]] = {
             "content": self._content,
             "importers": self._importers,
+            "installed": self._installed,
             "linked": self._linked,
             "module": self._module,
             "moves": self._moves,
@@ -299,6 +301,13 @@ class Disk:
         is_asked_by_text = re.search(rb"[.\"']\s*" + name + rb"\b", text) is not None
         is_imported = any(named.search(statement) for statement in _IMPORTS.findall(text))
         return "" if is_defined and not is_asked_by_text and not is_imported else "yes"
+
+    def _installed(self, path: str) -> str:
+        """Whether a file is one of a package, and its topmost one is installed from the folder that it is in."""
+        folder = package = os.path.dirname(path)
+        while "__init__.py" in self._names_in(folder):
+            folder = os.path.dirname(folder)
+        return "yes" if folder != package and self._is_installed_from(folder) else ""
 
     def _linked(self, path: str) -> str:
         """How many files hang together with one by what they import, itself included; counted up to five."""

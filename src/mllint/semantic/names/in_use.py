@@ -18,6 +18,8 @@ _Definition: TypeAlias = cst.FunctionDef | cst.ClassDef
 _COMMENT = re.compile(r"#.*")
 _LOOKS_FOR_CLASSES = re.compile(rb"__subclasses__|__init_subclass__|getmembers|\bmetaclass[ \t]*=")
 """What finds classes whose names nobody writes."""
+_LOOKS_UP_NAMES = re.compile(rb"\bimport_module\(|\b__import__\(|\bglobals\(\)|\bvars\(|\bsys\.modules\b")
+"""What finds anything by a name that is made, or comes from outside."""
 
 
 def outermost_function(model: "Model", node: cst.CSTNode) -> cst.FunctionDef | None:
@@ -67,8 +69,8 @@ def is_never_named(model: "Model", definition: _Definition) -> bool:
     in it, such as those of ``__all__``, no file that imports it, no attribute of that name, no notebook, and no other
     text of the project.
 
-    No method: those are called by names that nobody writes, by a trainer, or by a class above. And no class where the
-    project asks which classes there are.
+    No method: those are called by names that nobody writes, by a trainer, or by a class above. And nothing where the
+    project looks things up by names that it makes, or asks which classes there are.
     """
     if isinstance(definition, cst.FunctionDef) and model.function_info(definition).owner is not None:
         return False
@@ -109,7 +111,8 @@ def _is_named_by_others(model: "Model", definition: _Definition) -> bool:
     if is_read or mentions.are_in_a_notebook(word) or project.is_told(word):
         return True
     is_class = isinstance(definition, cst.ClassDef)
-    return is_class and project.is_written_anywhere(model.path, _LOOKS_FOR_CLASSES)
+    patterns = (_LOOKS_UP_NAMES, _LOOKS_FOR_CLASSES) if is_class else (_LOOKS_UP_NAMES,)
+    return any(project.is_written_anywhere(model.path, pattern) for pattern in patterns)
 
 
 def is_only_tried_out(model: "Model", definition: _Definition) -> bool:
@@ -129,6 +132,7 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
 
     That is what nothing gets to, or a function in a function of which nothing says the name again; or, in a program of
     several files, a function or class of the file that nothing names, beside others of its kind that something does.
+    What a package that is installed has is there for others, unless its name begins with an underscore.
     """
     if is_unreachable(model, node):
         return True
@@ -137,13 +141,15 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
         return True
     if not around:
         return False
-    key = ("out of use", around[-1].name.value)
+    name = around[-1].name.value
+    key = ("out of use", name)
     if key not in model.remembered:
         model.remembered[key] = (
             is_never_named(model, around[-1])
             and _stands_beside_used(model, around[-1])
             and model.project is not None
             and model.project.is_of_program(model.path)
+            and (name.startswith("_") or not model.project.is_installed(model.path))
         )
     return bool(model.remembered[key])
 
