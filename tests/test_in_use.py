@@ -189,5 +189,11 @@ def test_what_a_package_has_that_is_installed_is_there_for_others(tmp_path: Path
 @pytest.mark.parametrize(
     "lookup", ["importlib.import_module(name)", "globals()[name]", "vars(net)[name]", "sys.modules[name]"]
 )
-def test_what_is_looked_up_by_a_name_may_be_anything(tmp_path: Path, lookup: str) -> None:
-    assert _found(tmp_path, {**FILES, "more.py": f"{FILES['more.py']}found = {lookup}\n"}) == ALL
+def test_what_is_looked_up_by_a_name_may_be_any_class(tmp_path: Path, lookup: str) -> None:
+    files = {**FILES, "more.py": f"{FILES['more.py']}found = {lookup}\n"}
+    assert _found(tmp_path, files) == [IN_USED_CLASS, IN_LEFT_CLASS, IN_USED]
+
+
+def test_what_its_own_file_looks_up_may_be_any_function(tmp_path: Path) -> None:
+    files = {**FILES, "net.py": f"{NET}\n\ndef step(name):\n    return globals()[name]\n"}
+    assert _found(tmp_path, files) == ALL

@@ -69,8 +69,8 @@ def is_never_named(model: "Model", definition: _Definition) -> bool:
     in it, such as those of ``__all__``, no file that imports it, no attribute of that name, no notebook, and no other
     text of the project.
 
-    No method: those are called by names that nobody writes, by a trainer, or by a class above. And nothing where the
-    project looks things up by names that it makes, or asks which classes there are.
+    No method: those are called by names that nobody writes, by a trainer, or by a class above. And no class where the
+    project asks which classes there are, or looks things up by names that it makes; no function where its file does.
     """
     if isinstance(definition, cst.FunctionDef) and model.function_info(definition).owner is not None:
         return False
@@ -110,9 +110,9 @@ def _is_named_by_others(model: "Model", definition: _Definition) -> bool:
     is_read = mentions.readers(word, frozenset(), project.disk.real(str(model.path))) != ()
     if is_read or mentions.are_in_a_notebook(word) or project.is_told(word):
         return True
-    is_class = isinstance(definition, cst.ClassDef)
-    patterns = (_LOOKS_UP_NAMES, _LOOKS_FOR_CLASSES) if is_class else (_LOOKS_UP_NAMES,)
-    return any(project.is_written_anywhere(model.path, pattern) for pattern in patterns)
+    if isinstance(definition, cst.FunctionDef):
+        return _LOOKS_UP_NAMES.search(model.source.text.encode()) is not None
+    return any(project.is_written_anywhere(model.path, pattern) for pattern in (_LOOKS_FOR_CLASSES, _LOOKS_UP_NAMES))
 
 
 def is_only_tried_out(model: "Model", definition: _Definition) -> bool:
