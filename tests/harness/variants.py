@@ -100,9 +100,13 @@ def aliased(text: str) -> str | None:
 def from_imported(text: str) -> str | None:
     """``torch.nn.ReLU`` becomes ``nn.ReLU`` after ``from torch import nn``.
 
-    A name that the file uses otherwise is imported as ``torch_nn``.
+    A name that the file uses otherwise is imported as ``torch_nn``. A file that imports the module once more, in a
+    function, stays as it is.
     """
     parsed = _Text(text)
+    imported = [name for statement in _imports(parsed, ast.Import) for name in _bound(statement)]
+    if len(imported) > len(set(imported)):
+        return None
     taken = parsed.other_bindings()
     used = {node.id for node in ast.walk(parsed.tree) if isinstance(node, ast.Name)}
     used |= {name for statement in _imports(parsed, ast.Import) for name in _bound(statement)}

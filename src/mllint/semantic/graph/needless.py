@@ -344,11 +344,12 @@ def _is_shaped(model: "Model", node: cst.BaseExpression) -> bool:
     """
     parent = model.tree.parent(node)
     call = model.tree.parent(parent) if isinstance(parent, (cst.Attribute, cst.Arg)) else None
-    word = last_word(call.func) if isinstance(call, cst.Call) else None
     if not isinstance(call, cst.Call):
         return False
+    name = model.library_name(call.func)
+    word = last_word(call.func) if name is None else name.rpartition(".")[2]
     if word == "allclose" and call.func is not parent:
-        return model.library_name(call.func) is not None
+        return name is not None
     if call.func is not parent and call.args[0] is not parent:
         return False
     if word in ("view", "reshape"):
