@@ -169,11 +169,14 @@ def _class_called(forward: Event) -> ClassInfo | None:
 
 
 def calls_for_gradients(model: "Model", code: cst.CSTNode) -> bool:
-    """Whether some code calls a function of the project that computes gradients, itself or in one that it calls."""
+    """Whether some code calls a function of the project that asks for gradients, itself or in one that it calls.
+
+    Not by ``backward()``: that is an event, and known to happen in a run or not.
+    """
     called = {id(info.node): info for info in functions_called(model, code)}
     behind = (other for info in called.values() for other in functions_called(info.model, info.node.body))
     every = called | {id(info.node): info for info in behind}
-    return any(says_gradients(info.node.body, _COMPUTING_WORDS) for info in every.values())
+    return any(says_gradients(info.node.body, _COMPUTING_WORDS - {"backward"}) for info in every.values())
 
 
 def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
