@@ -258,8 +258,12 @@ def is_call(statement: cst.Expr) -> bool:
     return statement.value.__class__ is cst.Call
 
 
-def gives_something(statement: cst.Expr) -> bool:
-    """Whether a statement calls something and gives it something: ``meter.update(loss)``, ``meter(loss)``."""
+def feeds(statement: cst.Expr | cst.Assign) -> bool:
+    """Whether a statement calls something and gives it something, ``meter.update(loss)``, or assigns something with a
+    name to an item, ``meter["loss"] = loss``.
+    """
+    if statement.__class__ is cst.Assign:
+        return _assigns_item(statement)
     call = statement.value
     return call.__class__ is cst.Call and bool(call.args)
 
@@ -272,7 +276,7 @@ def changes_what_is_made(call: cst.Call) -> bool:
     return method.attr.value.endswith("_") and not method.attr.value.endswith("__")
 
 
-def assigns_item(statement: cst.Assign) -> bool:
+def _assigns_item(statement: cst.Assign) -> bool:
     """Whether something with a name is assigned to an item of something with a name: ``meter["loss"] = loss``."""
     target, value = statement.targets[0].target, statement.value.__class__
     if target.__class__ is not cst.Subscript or not (value is cst.Name or value is cst.Attribute):

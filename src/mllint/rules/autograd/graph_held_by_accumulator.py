@@ -1,12 +1,12 @@
 """## What it does
 
-Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next:
-`total += loss`, `total += loss.mean()`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`,
-`rows.append((step, loss))`, `rows.append((target, output))`, `outputs = torch.cat((outputs, output))`, and
-`outputs.append(output)` after `output["loss"].backward()`, also where the total begins with the first loss:
-`if i == 0: total = loss`. Totals that are tensors, and added to in place: `sums.index_add_(0, groups, losses)`. And
-buffers of a module to which a forward pass or a training step adds something with its graph:
-`self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
+Finds running totals and lists that keep tensors with their autograd graph from one iteration to the next: `total +=
+loss`, `total += loss.mean()`, `totals[name] = totals.get(name, 0) + loss`, `losses.append(loss)`, `rows.append((step,
+loss))`, `outputs = torch.cat((outputs, output))`, and `outputs.append(output)` after `output["loss"].backward()`, also
+where the total begins with the first loss: `if i == 0: total = loss`. Objects of the project that collect what they are
+given: `meter.update(loss)`, `meter(loss)`, `meter["loss"] = loss`. Totals that are tensors, and added to in place:
+`sums.index_add_(0, groups, losses)`. And buffers of a module to which a forward pass or a training step adds something
+with its graph: `self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
 
 ## Why is this bad?
 
@@ -23,12 +23,11 @@ import torch
 from torch import nn
 
 model = nn.Linear(3, 1)
-criterion = nn.MSELoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 total = 0.0
 for _ in range(100):
     optimizer.zero_grad()
-    loss = criterion(model(torch.rand(8, 3)), torch.rand(8, 1))
+    loss = model(torch.rand(8, 3)).square().mean()
     loss.backward()
     optimizer.step()
     total += loss
@@ -42,12 +41,11 @@ import torch
 from torch import nn
 
 model = nn.Linear(3, 1)
-criterion = nn.MSELoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 total = 0.0
 for _ in range(100):
     optimizer.zero_grad()
-    loss = criterion(model(torch.rand(8, 3)), torch.rand(8, 1))
+    loss = model(torch.rand(8, 3)).square().mean()
     loss.backward()
     optimizer.step()
     total += loss.item()
@@ -58,17 +56,17 @@ print(total / 100)
 
 Totals that need their graph: those on which `backward()` is called, or from which something is computed on which it is.
 Loops under `no_grad` or `inference_mode`, also where only the caller is, or the method that adds. Loops that neither
-call `backward()` nor run over a data loader, unless they stand in a function that calls `eval()`, or a function or
-script that only prints the total, or a function that only prints a table of the totals: a sum of the losses of several
-heads is one loss. Sums over the parameters of a model that begin right before the loop. Tests, whose few losses live no
-longer than they do. Totals that the loop sets back with the gradients, where these are added up over several batches
-(where `zero_grad()` stands under the same `if`, or with `accelerator.sync_gradients`), and what a loop of a handful of
-rounds adds: `for images in (real, fake)`, `range(rounds)` where the calls in the file give five. What begins anew with
-each batch and gets no more than spent losses of that: one of each model in `for net, optimizer in zip(nets,
-optimizers)`. A list of a function that nobody reads, in a loop neither over a data loader nor with a `backward()`: it
-is gone when the function returns. What a test has told to be no tensor, or the number zero. Buffers of a module without
-weights, which may be given data alone, and those that may be a state that is learned through: another method begins
-them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`.
+call `backward()` nor run over a data loader, unless they stand in a function that calls `eval()`, or that only prints
+the total or a table of totals, as a script may: a sum of the losses of several heads is one loss. Sums over the
+parameters of a model that begin right before the loop. Tests, whose few losses live no longer than they do. Totals that
+the loop sets back with the gradients, where these are added up over several batches (`zero_grad()` under the same `if`,
+or `accelerator.sync_gradients`), and what a handful of rounds adds: `for images in (real, fake)`, `range(rounds)` where
+the calls in the file give five. What begins anew with each batch and gets no more than its spent losses: one of each
+model in `for net, optimizer in zip(nets, optimizers)`. A list of a function that nobody reads, in a loop neither over a
+data loader nor with a `backward()`. A list that is kept short: a `deque` of a length. What a test has told to be no
+tensor, or the number zero, and what is made of an `item()` or `float()` and something unknown. Buffers of a module
+without weights, which may be given data alone, and those that may be a state that is learned through: another method
+begins them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`.
 
 Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `backward()` stands in it, or behind it
 under the same test, but for what another branch of that test holds.
@@ -85,11 +83,10 @@ also goes into a list of which the round spends the sum, `torch.stack(losses).me
 
 Safe: `.item()` where the total is a number before and is only used as one, also by those who get it from the function
 or read it of the object, and by the functions of the project that they give it to, `.detach()` where it is used as a
-tensor. `.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats from then on, which are more
-exact than the tensor's, so the last digits may differ; and it waits for the GPU. None is offered where `backward()` is
-called on the list's last item, for that has to be the loss; what a second collection takes out of the first is mended
-with the first. Unsafe for what a function of the project gives back after its own `backward()`: it may be `None` on
-some way.
+tensor. `.detach()` keeps every bit of the total. `.item()` adds up in Python's own floats, which are more exact, so the
+last digits may differ; and it waits for the GPU. None is offered where `backward()` is called on the list's last item,
+for that has to be the loss; what a second collection takes out of the first is mended with the first. Unsafe for what a
+function of the project gives back after its own `backward()`: it may be `None` on some way.
 
 ## References
 
@@ -108,13 +105,13 @@ from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import METHODS, added_by_method, augmented, first_values, is_set_back, joined
 from mllint.semantic.graph.held_graphs import holds_graph, is_second_hand, may_be_number, spent_entry
 from mllint.semantic.graph.losses import retaining
-from mllint.semantic.graph.meters import fed, kept_under_key
+from mllint.semantic.graph.meters import fed
 from mllint.semantic.graph.spent_in_calls import is_spent_in_call
 from mllint.semantic.graph.terms import is_summed
 from mllint.semantic.modules.running_buffers import added_with_graph
 from mllint.semantic.names.writes import updates_attribute
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import adds, assigns_item, detaches, gives_something, joins
+from mllint.syntax.shape import adds, detaches, feeds, joins
 
 rule = Rule(
     code="ML201",
@@ -144,18 +141,10 @@ def check_method(call: cst.Call, context: Context) -> Iterator[Finding]:
     yield from _finding(call, added_by_method(context.model, call), context)
 
 
-@rule.on(cst.Assign, shape=assigns_item)
-def check_entry(statement: cst.Assign, context: Context) -> Iterator[Finding]:
-    """Report ``meter["loss"] = loss`` where the project's own class collects what it is given."""
-    yield from _finding(statement, kept_under_key(context.model, statement), context)
-
-
-@rule.on(cst.Expr, shape=gives_something)
-def check_meter(statement: cst.Expr, context: Context) -> Iterator[Finding]:
-    """Report ``meter.update(loss)`` where the project's own class adds up what it is given."""
-    call = statement.value
-    meters = fed(context.model, call) if isinstance(call, cst.Call) else ()
-    found = [finding for meter in meters for finding in _finding(call, meter, context)]
+@rule.on(cst.Expr, cst.Assign, shape=feeds)
+def check_meter(statement: cst.Expr | cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report ``meter.update(loss)``, ``meter["loss"] = loss`` where a class of the project collects such things."""
+    found = [item for meter in fed(context.model, statement) for item in _finding(meter.node, meter, context)]
     if len(found) > 1 and all(finding.fix is not None for finding in found):
         yield _together(found)
     else:

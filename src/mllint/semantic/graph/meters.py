@@ -62,10 +62,18 @@ class Meter(Accumulator):
         )
 
 
-def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
-    """The accumulations that the statement ``meter.update(x)``, or ``meter(x)``, in a loop may be: one for each thing
-    that it gives.
+def fed(model: "Model", statement: cst.Expr | cst.Assign) -> Iterator[Meter]:
+    """The accumulations that a statement in a loop may be, ``meter.update(x)``, ``meter(x)`` or ``meter[key] = x``: one
+    for each thing that it gives.
     """
+    if isinstance(statement, cst.Assign):
+        kept = _kept_under_key(model, statement)
+        yield from () if kept is None else (kept,)
+    elif isinstance(statement.value, cst.Call):
+        yield from _given(model, statement.value)
+
+
+def _given(model: "Model", call: cst.Call) -> Iterator[Meter]:
     loop = next(model.tree.loops_around(call), None)
     if loop is None or has_star_arguments(call):
         return
@@ -79,7 +87,7 @@ def fed(model: "Model", call: cst.Call) -> Iterator[Meter]:
         yield Meter(model, call, meter, key, added, loop, (callee.receiver.definition, total))
 
 
-def kept_under_key(model: "Model", statement: cst.Assign) -> Meter | None:
+def _kept_under_key(model: "Model", statement: cst.Assign) -> Meter | None:
     """The accumulation that ``meter["loss"] = x`` in a loop is, where the class of the meter collects such entries."""
     target = statement.targets[0].target
     loop = next(model.tree.loops_around(statement), None)
