@@ -11,8 +11,7 @@ import libcst as cst
 from mllint.knowledge.words import GIVING_PARAMETERS, MODES
 from mllint.semantic.events.things import Frame
 from mllint.semantic.modules.made_with import is_left_out
-from mllint.semantic.modules.unused import holds_by_default
-from mllint.semantic.names.conditions import verdicts
+from mllint.semantic.modules.unused import is_out_by_default
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.names.uses import uses
@@ -67,7 +66,7 @@ def skips(definition: ClassInfo, run: Frame | None) -> Callable[[cst.CSTNode, Fu
     """
 
     def is_skipped(node: cst.CSTNode, method: FunctionInfo, steps: int = _MAX_CALLS) -> bool:
-        if is_left_out(node, run) or (run is None and _is_out_by_default(method.model, node)):
+        if is_left_out(node, run) or (run is None and is_out_by_default(method.model, node)):
             return True
         calls = [] if method.name == "__init__" else _calls_of(method, definition)
         return bool(calls) and steps > 0 and all(is_skipped(call, maker, steps - 1) for call, maker in calls)
@@ -77,10 +76,6 @@ def skips(definition: ClassInfo, run: Frame | None) -> Callable[[cst.CSTNode, Fu
 
 _MAX_CALLS = 4
 """Through how many methods of the class a place is followed back to the constructor."""
-
-
-def _is_out_by_default(model: "Model", node: cst.CSTNode) -> bool:
-    return any(holds_by_default(model, test) is (not is_met) for test, is_met in verdicts(model, node))
 
 
 def _calls_of(method: FunctionInfo, definition: ClassInfo) -> list[tuple[cst.Call, FunctionInfo]]:

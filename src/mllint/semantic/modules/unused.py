@@ -118,8 +118,7 @@ def _is_on_demand(place: Assignment) -> bool:
     """Whether a layer is only made where somebody sets a parameter of the constructor, or another option, to what it
     is not by default.
     """
-    tests = verdicts(place.model, place.node)
-    return any(holds_by_default(place.model, test) is (not is_met) for test, is_met in tests)
+    return is_out_by_default(place.model, place.node)
 
 
 def _is_left_empty(definition: "ClassInfo", name: str, places: list[Assignment]) -> bool:
@@ -357,9 +356,14 @@ _MAX_STEPS = 4
 """Through how many names a default is followed."""
 
 
-def holds_by_default(model: "Model", test: cst.BaseExpression) -> bool | None:
+def _holds_by_default(model: "Model", test: cst.BaseExpression) -> bool | None:
     """Whether a test holds with the defaults of what is asked in it; ``None`` where nothing of it has one."""
     return decided(test, partial(_by_default, model))
+
+
+def is_out_by_default(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a function does not come by a place with the defaults of what is asked before it."""
+    return any(_holds_by_default(model, test) is (not is_met) for test, is_met in verdicts(model, node))
 
 
 def _by_default(model: "Model", node: cst.BaseExpression, steps: int = _MAX_STEPS) -> object:
