@@ -36,3 +36,10 @@ READING = frozenset({
     "is_enabled",
 })  # fmt: skip
 """Methods that change nothing, whatever they are called on."""
+OF_MODULES = frozenset({
+    "apply", "bfloat16", "buffers", "children", "cpu", "cuda", "double", "eval", "float", "forward", "half",
+    "load_dict", "load_state_dict", "modules", "named_buffers", "named_children", "named_modules", "named_parameters",
+    "named_sublayers", "parameters", "register_buffer", "requires_grad_", "set_dict", "set_state_dict", "share_memory",
+    "state_dict", "sublayers", "to", "train", "training", "type", "zero_grad",
+})  # fmt: skip
+"""What every module has, in one framework or the other, whatever its class defines."""

@@ -33,6 +33,8 @@ from mllint.syntax.shape import dotted_path, last_word
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+# What keeps a part of a tensor that does not lie together: of such a one Paddle makes a copy for all others.
+_OF_PARTS = ("Linear", "linear", "Conv", "conv", "mul", "matmul", "mm", "bmm")
 MAX_STEPS = 7
 """Through how many names and functions of the project a tensor is followed back to what made it."""
 MAX_USES = 3
@@ -323,7 +325,9 @@ def keeper_of_input(model: "Model", node: cst.BaseExpression, steps: int = MAX_U
     """The operation that is given a tensor there, or a view of it, and keeps it."""
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Subscript) and parent.value is node:
-        return keeper_of_input(model, parent, steps) if is_view(model, parent) else None
+        found = keeper_of_input(model, parent, steps) if is_view(model, parent) else None
+        is_copy = model.framework == "paddle" and len(parent.slice) > 1 and found is not None
+        return None if is_copy and not found.name.startswith(_OF_PARTS) else found  # type: ignore[union-attr]
     if isinstance(parent, cst.BinaryOperation):
         return _keeping(model, parent, node)
     if isinstance(parent, cst.Attribute) and parent.value is node:

@@ -9,8 +9,8 @@
   ``dropouts``, ``single_values``, ``batches``; what it changes in place although ``backward()`` needs it:
   ``saved_changes``; buffers that keep what it adds to them with its graph: ``running_buffers``; backward passes that
   come too late: ``second_passes``
-- training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``made_with``, ``part_makers``,
-  ``switched_off``
+- training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``known_rates``, ``made_with``,
+  ``part_makers``, ``switched_off``
 - keys of the state dict: ``module_keys``; modules without hooks: ``unhooked``; objects that only have attributes of the
   same names: ``other_objects``; things that callers give: ``from_callers``
 """

@@ -133,7 +133,7 @@ def _is_given_more(model: "Model", key: str) -> bool:
     )
     option = default_of_option(model, model, key)
     options = () if option is None else (option,)
-    said = (*map(constant, (*keywords, *options, *_assigned(model, key))), *_settings(model, key))
+    said = (*map(constant, (*keywords, *options, *_assigned(model, key))), *given_by_settings(model, key))
     return any(value is not ... and value not in NOTHING for value in said)
 
 
@@ -170,14 +170,24 @@ def _is_field_of_nothing(model: "Model", field: cst.Attribute) -> bool:
         if len(bound) != 1 or record is None or not bound[0].scope.is_class or bound[0].value is None:
             return False
         homes |= {id(home): home for home in (record.model, bound[0].scope.model)}
-        if not _is_default_of_nothing(bound[0].value):
+        if constant(_default(bound[0].value)) not in NOTHING:
             return False
     return bool(records) and not any(_is_given_more(home, name) for home in (model, *homes.values()))
 
 
-def _is_default_of_nothing(value: cst.BaseExpression) -> bool:
+def default_of_field(model: "Model", field: cst.Attribute) -> cst.BaseExpression | None:
+    """The default of a field of settings that the project declares: ``dropout: float = 0.1`` of a dataclass."""
+    for _, record in _records(model, field.value):
+        bound = [] if record is None else list(record.assignments(field.attr.value))
+        if len(bound) == 1 and bound[0].scope.is_class and bound[0].value is not None:
+            return _default(bound[0].value)
+    return None
+
+
+def _default(value: cst.BaseExpression) -> cst.BaseExpression:
+    """What a field is by default: ``0.1``, ``field(default=0.1)``."""
     default = argument(value, None, "default") if isinstance(value, cst.Call) else None
-    return constant(value if default is None else default.value) in NOTHING
+    return value if default is None else default.value
 
 
 def _records(model: "Model", node: cst.BaseExpression) -> "Iterator[tuple[Model, ClassInfo | None]]":
@@ -192,7 +202,7 @@ def _records(model: "Model", node: cst.BaseExpression) -> "Iterator[tuple[Model,
         yield home, known.definition if isinstance(known, Instance) else None
 
 
-def _settings(model: "Model", key: str) -> list[object]:
+def given_by_settings(model: "Model", key: str) -> list[object]:
     """What the dicts that are written out in a file have under a key."""
     displays = model.tree.by_type.get(cst.Dict, ())
     items = (item for display in displays for item in display.elements if isinstance(item, cst.DictElement))
@@ -201,7 +211,7 @@ def _settings(model: "Model", key: str) -> list[object]:
 
 def _is_set_to_nothing(model: "Model", key: str) -> bool:
     """Whether the settings of a file, which are dicts that are written out, say nothing else than zero for a key."""
-    said = _settings(model, key)
+    said = given_by_settings(model, key)
     return bool(said) and all(value in NOTHING for value in said)
 
 

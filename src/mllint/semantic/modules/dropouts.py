@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge.dropouts import Dropout
-from mllint.semantic.modules.drop_rates import drops_nothing_in_sight
+from mllint.semantic.modules.known_rates import is_switched_off, surely_drops
 from mllint.semantic.modules.modes import is_same_in_all_modes, mentions_mode, runs_in_one_mode
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import owner_of_attribute
@@ -54,7 +54,8 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
         _is_asked_for(model, call)
         or runs_in_one_mode(model, call)
         or (probability is not None and _is_zero_here(model, call, probability))
-        or (probability is not None and drops_nothing_in_sight(model, probability))
+        or (probability is not None and not surely_drops(model, probability))
+        or is_switched_off(model, call)
     ):
         return None
     return AlwaysOn(method.self_name, probability, function)

@@ -22,6 +22,8 @@ from mllint.semantic.graph.saved import (
     keeps_result,
     views,
 )
+from mllint.semantic.modules.drop_rates import rate_of
+from mllint.semantic.modules.known_rates import surely_drops
 from mllint.semantic.modules.modes import MAX_STEPS, runs_in_one_mode
 from mllint.semantic.names.conditions import always_runs, verdicts
 from mllint.semantic.names.definitions import FunctionInfo, function_around
@@ -172,6 +174,8 @@ def kept_and_changed_by_call(model: "Model", call: cst.Call) -> Iterator[tuple[c
     is_method = last_word(call.func) in ACTIVATIONS and model.library_name(call.func) is None
     if is_method and isinstance(model.tree.parent(call), cst.Expr):
         return  # a statement, which is asked about as one
+    if _may_drop_nothing(model, call):
+        return
     for place, changed in changes_by(model, call):
         target = _root(model, changed)
         made = changed if target is None else target  # `dropout(relu(x))`: what is changed has no name
@@ -185,6 +189,15 @@ def kept_and_changed_by_call(model: "Model", call: cst.Call) -> Iterator[tuple[c
     name = _kept_in_sequence(model, call)
     if name is not None:
         yield call, Kept(name, "")
+
+
+def _may_drop_nothing(model: "Model", call: cst.Call) -> bool:
+    """Whether a call makes a dropout of which nobody in sight says that it drops anything: it may change nothing."""
+    value = model.value(call)
+    if not isinstance(value, Module) or value.name is None or "Dropout" not in value.name:
+        return False
+    rate = rate_of(call)
+    return rate is not None and not surely_drops(model, rate)
 
 
 def _kept_in_sequence(model: "Model", call: cst.Call) -> str | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import OF_MODULES
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import attributes
 from mllint.syntax.shape import dotted_path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOLDER = re.compile(rb"(?<![\w.)\]])((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)$")
 _IMPORTING = re.compile(rb"^\s*(?:from|import)\b")
+_IMPORTS = re.compile(rb"^[ \t]*(?:from|import)\b.*$", re.MULTILINE)
 # What reads an attribute whose name is a string, or all of them.
 _BY_STRING = (b"getattr", b"attrgetter", b"__dict__", b"vars(")
 _LONGEST = 200
@@ -96,7 +98,8 @@ def _may_read(members: "Members", text: bytes, name: bytes) -> bool:
 
 def _is_other_in(members: "Members", text: bytes, holder: bytes) -> bool:
     """Whether a file reads something of what it calls so that no object of the class has."""
-    own = rb"(?<![\w.])" + re.escape(holder) + rb"\.(\w+)"
+    own = rb"(?<![\w.\"'])" + re.escape(holder) + rb"\.(\w+)\b(?![\"'])"  # no name of a file
+    text = _IMPORTS.sub(b"", text)
     set_there = set(re.findall(own + rb"\s*=[^=]", text))
     return any(not _has(members, word.decode()) for word in set(re.findall(own, text)) - set_there)
 
@@ -105,6 +108,7 @@ def _has(members: "Members", name: str) -> bool:
     """Whether objects of a class have an attribute or a method of this name, or every object has."""
     return (
         name.startswith("__")
+        or (members.definition.framework is not None and name in OF_MODULES)
         or members.definition.method(name) is not None
         or any(True for _ in members.assignments(name))
     )

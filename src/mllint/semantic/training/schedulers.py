@@ -12,14 +12,13 @@ from mllint.semantic.events.makers import ACCELERATORS
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
-from mllint.semantic.names.classes import PLAIN_BASES
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
 from mllint.semantic.training.nearby import stand_in_two_arms
+from mllint.semantic.training.rates_by_hand import framework_of_own, is_set_by_hand, named_thing
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
-from mllint.syntax.shape import argument, constant, followed, has_star_arguments, string_literal, subscript_index
+from mllint.syntax.shape import argument, constant, followed, has_star_arguments
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
         if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call, framework):
             continue
         found = _judge(model, call, framework)
-        if found is None:
+        if found is None or _is_set_by_hand(model, argument(call, 0, "optimizer"), framework):
             continue
         if _is_configured(model, call):
             yield found._replace(is_to_return=True)
@@ -123,15 +122,25 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
     """Those that a function of the project gives beside others: ``optimizer, scheduler = build(network)``."""
     for statement in model.tree.by_type.get(cst.Assign, ()):
         call = statement.value
-        if type(call) is not cst.Call or type(statement.targets[0].target) not in (cst.Tuple, cst.List):
+        target = statement.targets[0].target
+        if type(call) is not cst.Call or not isinstance(target, (cst.Tuple, cst.List)):
             continue
         callee = model.value(call.func)
         if not isinstance(callee, Function) or is_in_a_test(model, call):
             continue
         for binding in bound_by(model, statement):
             framework = _gives_scheduler(callee, binding.path, _MAX_MAKERS)
-            if framework is not None and _is_left_alone(model, binding, framework):
+            if framework is None or not _is_left_alone(model, binding, framework):
+                continue
+            beside = [thing for item in target.elements if (thing := named_thing(model, item.value)) is not None]
+            if framework != "torch" or not is_set_by_hand(model, beside):
                 yield NeverStepped(call, binding.key)
+
+
+def _is_set_by_hand(model: "Model", optimizer: cst.Arg | None, framework: str) -> bool:
+    """Whether the rate of the optimizer that a scheduler is given is set by hand."""
+    thing = None if optimizer is None or framework != "torch" else named_thing(model, optimizer.value)
+    return thing is not None and is_set_by_hand(model, {thing})
 
 
 def _may_make_scheduler(word: str) -> bool:
@@ -388,27 +397,3 @@ def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework:
             read = uses(info.model, binding)
             return not others and all(_is_harmless(info.model, node, framework, steps) for node in read)
     return False
-
-
-def framework_of_own(definition: ClassInfo) -> str | None:
-    """The framework whose optimizers a class changes in its ``step()`` and nowhere else; ``None``: that is no such one.
-
-    PyTorch has the rate in ``optimizer.param_groups[0]["lr"]``, Paddle takes it from ``optimizer.set_lr(rate)``.
-    """
-    is_plain = not definition.has_unknown_base and all(base in PLAIN_BASES for base in definition.library_bases)
-    if not is_plain or definition.method("step") is None or definition.method("__call__") is not None:
-        return None
-    methods = [method for info in definition.lineage for method in info.methods.values() if method.name != "__init__"]
-    setting = {method: framework for method in methods if (framework := _sets_rate(method)) is not None}
-    return next(iter(setting.values()), None) if setting.keys() <= definition.members.reachable("step") else None
-
-
-def _sets_rate(method: FunctionInfo) -> str | None:
-    """The framework whose optimizers are given another rate in a method."""
-    for part in subtree(method.node.body):
-        if isinstance(part, cst.AssignTarget) and isinstance(part.target, cst.Subscript):
-            if string_literal(subscript_index(part.target)) == "lr":
-                return "torch"
-        elif isinstance(part, cst.Call) and isinstance(part.func, cst.Attribute) and part.func.attr.value == "set_lr":
-            return "paddle"
-    return None
