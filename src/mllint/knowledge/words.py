@@ -43,3 +43,5 @@ OF_MODULES = frozenset({
     "state_dict", "sublayers", "to", "train", "training", "type", "zero_grad",
 })  # fmt: skip
 """What every module has, in one framework or the other, whatever its class defines."""
+OF_WRAPPERS = frozenset({"module", "_layers"})
+"""Where the wrappers for several devices have the module itself."""

@@ -69,7 +69,6 @@ made with.
 - [paddle.optimizer.lr.LRScheduler](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/lr/LRScheduler_en.html)
 """
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -78,7 +77,7 @@ from mllint.context import Context
 from mllint.rule import Finding, Rule
 from mllint.semantic.names.spelling import is_slip
 from mllint.semantic.training.one_sided import forgotten_way
-from mllint.semantic.training.schedulers import never_stepped
+from mllint.semantic.training.schedulers import is_commented_out, never_stepped
 from mllint.syntax.shape import called_on, dotted_path, last_word
 
 rule = Rule(
@@ -101,7 +100,7 @@ _WORDS = ("schedule", "optimizer.lr", "SWALR", "Decay", "CyclicLR", "OneCycleLR"
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that make such schedulers."""
     for found in never_stepped(context.model):
-        if found.key is not None and _is_commented_out(found.key, context.model.source.text):
+        if found.key is not None and is_commented_out(found.key, context.model):
             continue
         if found.key is None or len(found.key) > _LONGEST_NAME:
             yield Finding(found.call)
@@ -133,11 +132,6 @@ def check_ways(call: cst.Call, context: Context) -> Iterator[Finding]:
             f"where the loss is {forgotten}, the scheduler is never stepped: the rate stays as it is",
             "step the scheduler behind both branches",
         )
-
-
-def _is_commented_out(key: str, text: str) -> bool:
-    """Whether a comment has the step of a scheduler: somebody has done without it on purpose."""
-    return re.search(rf"#.*(?<![\w.]){re.escape(key)}\.step\(", text) is not None
 
 
 def _misspelt(key: str, context: Context) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge.words import OF_MODULES
+from mllint.knowledge.words import OF_MODULES, OF_WRAPPERS
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import attributes
 from mllint.syntax.shape import dotted_path
@@ -108,7 +108,7 @@ def _has(members: "Members", name: str) -> bool:
     """Whether objects of a class have an attribute or a method of this name, or every object has."""
     return (
         name.startswith("__")
-        or (members.definition.framework is not None and name in OF_MODULES)
+        or (members.definition.framework is not None and name in OF_MODULES | OF_WRAPPERS)
         or members.definition.method(name) is not None
         or any(True for _ in members.assignments(name))
     )

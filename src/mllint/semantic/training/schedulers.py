@@ -12,6 +12,8 @@ from mllint.semantic.events.makers import ACCELERATORS
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
+from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.foreign_reads import is_derived_elsewhere
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
 from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
@@ -70,6 +72,8 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     for call in _calls_that_may_make(model):
         framework = _makes_scheduler(model, call)
         if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call, framework):
+            continue
+        if _changes_nothing(model, call):
             continue
         found = _judge(model, call, framework)
         if found is None or _is_set_by_hand(model, argument(call, 0, "optimizer"), framework):
@@ -225,6 +229,15 @@ def _is_returned(home: "Model", node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.Return)
 
 
+def _changes_nothing(model: "Model", call: cst.Call) -> bool:
+    """Whether a scheduler would leave the rate as it is if it were stepped: ``LambdaLR(optimizer, lambda _: 1.0)``."""
+    given = argument(call, 1, "lr_lambda")
+    made = None if given is None else given.value
+    if isinstance(made, cst.Name):
+        made = only_assigned(model, made)
+    return isinstance(made, cst.Lambda) and constant(made.body) is not ...
+
+
 def _is_only_shown(model: "Model", call: cst.Call, framework: str) -> bool:
     """Whether nothing is done with the optimizer of a scheduler but making schedulers for it: a lesson shows them.
 
@@ -246,7 +259,12 @@ def _is_shown(model: "Model", node: cst.BaseExpression) -> bool:
     if isinstance(parent, cst.Attribute):
         return parent.attr.value == "param_groups"
     maker = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
-    return isinstance(maker, cst.Call) and _makes_scheduler(model, maker) is not None
+    if not isinstance(maker, cst.Call):
+        return False
+    if _is_prepared(model, maker):
+        found = _given_back(model, maker, parent)
+        return found is not None and all(_is_shown(model, item) for item in uses(model, found))
+    return _makes_scheduler(model, maker) is not None
 
 
 def _judge(model: "Model", call: cst.Call, framework: str) -> NeverStepped | None:
@@ -363,13 +381,19 @@ def _is_prepared(model: "Model", call: cst.Call) -> bool:
 
 def _stays_prepared(model: "Model", call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
     """Whether nobody steps the wrapped scheduler that ``prepare`` gives back in the place in which it was given."""
+    found = _given_back(model, call, arg)
+    read = None if found is None else reads_of_bound(model, found)
+    return read is not None and all(_is_harmless(home, node, framework, steps) for home, node in read)
+
+
+def _given_back(model: "Model", call: cst.Call, arg: cst.Arg) -> Binding | None:
+    """What binds what ``prepare`` gives back for an argument."""
     statement = model.tree.parent(call)
     if not isinstance(statement, cst.Assign) or has_star_arguments(call):
-        return False
+        return None
     path = (call.args.index(arg),) if len(call.args) > 1 else ()
     bound = [binding for binding in bound_by(model, statement) if binding.path == path]
-    read = reads_of_bound(model, bound[0]) if len(bound) == 1 else None
-    return read is not None and all(_is_harmless(home, node, framework, steps) for home, node in read)
+    return bound[0] if len(bound) == 1 else None
 
 
 def _each_of(model: "Model", loop: cst.For | cst.CompFor) -> Iterator[cst.BaseExpression]:
@@ -384,16 +408,30 @@ def _each_of(model: "Model", loop: cst.For | cst.CompFor) -> Iterator[cst.BaseEx
         yield from (node for node in names if node is not name and node.value == name.value)
 
 
+def is_commented_out(key: str, model: "Model") -> bool:
+    """Whether a comment has the step of a scheduler: somebody has done without it on purpose."""
+    return re.search(rf"#.*(?<![\w.]){re.escape(key)}\.step\(", model.source.text) is not None
+
+
 def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
     """Whether a function of the project that is given a scheduler never steps it."""
     info = callee.definition
-    if not info.is_transparent or has_star_arguments(call):
+    if not info.is_transparent or has_star_arguments(call) or _may_be_overridden(info):
         return False
     position = call.args.index(arg) + (0 if callee.receiver is None else 1)
     for index, parameter in enumerate(info.named_parameters):
         name = parameter.name.value
         if name == arg.keyword.value if arg.keyword is not None else index == position:
             (binding, *others) = info.scope.bindings.get(name, [])
-            read = uses(info.model, binding)
-            return not others and all(_is_harmless(info.model, node, framework, steps) for node in read)
+            if others or is_commented_out(name, info.model):
+                return False
+            return all(_is_harmless(info.model, node, framework, steps) for node in uses(info.model, binding))
     return False
+
+
+def _may_be_overridden(info: FunctionInfo) -> bool:
+    """Whether a class that derives from the one of a method may define another one, which steps what it is given."""
+    if info.owner is None or info.name == "__init__":
+        return False
+    members = info.owner.members
+    return is_derived_elsewhere(members) or any(info.name in sub.methods for sub in members.subclasses)
