@@ -20,7 +20,7 @@ from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.rates_by_hand import framework_of_own, is_set_by_hand, named_thing
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
-from mllint.syntax.shape import argument, constant, followed, has_star_arguments
+from mllint.syntax.shape import argument, called_on, constant, followed, has_star_arguments, targets_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
         if _changes_nothing(model, call):
             continue
         found = _judge(model, call, framework)
-        if found is None or _is_set_by_hand(model, argument(call, 0, "optimizer"), framework):
+        optimizer = argument(call, 0, "optimizer") if framework == "torch" else None
+        if found is None or (optimizer is not None and _is_rate_changed(model, call, optimizer.value)):
             continue
         if _is_configured(model, call):
             yield found._replace(is_to_return=True)
@@ -141,10 +142,34 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
                 yield NeverStepped(call, binding.key)
 
 
-def _is_set_by_hand(model: "Model", optimizer: cst.Arg | None, framework: str) -> bool:
-    """Whether the rate of the optimizer that a scheduler is given is set by hand."""
-    thing = None if optimizer is None or framework != "torch" else named_thing(model, optimizer.value)
-    return thing is not None and is_set_by_hand(model, {thing})
+def _is_rate_changed(model: "Model", call: cst.Call, optimizer: cst.BaseExpression) -> bool:
+    """Whether somebody else changes the rate of the optimizer for which a call makes a scheduler: by hand, or by
+    another scheduler of it, which is stepped.
+    """
+    thing = named_thing(model, optimizer)
+    if thing is None:
+        return False
+    if is_set_by_hand(model, {thing}):
+        return True
+    for other in _calls_that_may_make(model):
+        given = argument(other, 0, "optimizer") if other is not call else None
+        if given is None or named_thing(model, given.value) != thing or _makes_scheduler(model, other) is None:
+            continue
+        if _is_stepped(model, other) and not stand_in_two_arms(model, call, other):
+            return True
+    return False
+
+
+def _is_stepped(model: "Model", call: cst.Call) -> bool:
+    """Whether the file steps what a call makes, under the name that it is bound to, or as an attribute of anything."""
+    receivers = [receiver for step in model.calls_by_word.get("step", ()) if (receiver := called_on(step)) is not None]
+    for target in targets_of(model.tree.parent(call) or call):
+        if isinstance(target, cst.Attribute):
+            return any(isinstance(item, cst.Attribute) and item.attr.value == target.attr.value for item in receivers)
+        thing = named_thing(model, target)
+        if thing is not None and any(named_thing(model, item) == thing for item in receivers):
+            return True
+    return False
 
 
 def _may_make_scheduler(word: str) -> bool:
@@ -258,8 +283,8 @@ def _is_shown(model: "Model", node: cst.BaseExpression) -> bool:
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Attribute):
         return parent.attr.value == "param_groups"
-    maker = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
-    if not isinstance(maker, cst.Call):
+    maker = None if parent is None else model.tree.parent(parent)
+    if not isinstance(maker, cst.Call) or not isinstance(parent, cst.Arg):
         return False
     if _is_prepared(model, maker):
         found = _given_back(model, maker, parent)
