@@ -81,6 +81,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_test_code, is_tried_out
 from mllint.semantic.graph.graph_slice import GraphSlice
 from mllint.semantic.graph.losses import loss_of, retaining
+from mllint.semantic.training.looked_through import only_looks
 from mllint.semantic.training.stale_weights import weights_change_every_round
 from mllint.semantic.values import Instance, Module
 
@@ -102,6 +103,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if kept is None or loss is None or context.model.gradients.off(call) is not False or is_test_code(context.model):
         return
     if call not in context.model.backward.calls or _is_no_method_of_tensor(call, kept, loss, context):
+        return
+    if only_looks(context.model, call):
         return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
     if not graph.is_open and graph.is_spent_once and not is_tried_out(context.model, call):
