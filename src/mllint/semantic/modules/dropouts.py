@@ -1,5 +1,6 @@
 """Calls of dropout functions that drop values in evaluation too."""
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
@@ -15,11 +16,17 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import FunctionInfo
+    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 
 
 # What a class is called whose dropout is on by design: the pre-net of Tacotron 2, Monte Carlo dropout.
 _ON_BY_DESIGN = ("prenet", "mcdrop", "montecarlo", "bayes", "alwayson", "stochastic", "augment")
+
+
+# What puts a module to evaluation mode, itself or by a trainer that does.
+_EVALUATING = re.compile(
+    rb"\.eval\(\s*\)|\.train\(\s*(?:mode\s*=\s*)?False|\bvalidation_step\b|\bTrainer\(|\.evaluate\(|paddle\.Model\("
+)
 
 
 class AlwaysOn(NamedTuple):
@@ -56,9 +63,25 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
         or (probability is not None and _is_zero_here(model, call, probability))
         or (probability is not None and not surely_drops(model, probability))
         or is_switched_off(model, call)
+        or not _is_evaluated(model, method.owner)
     ):
         return None
     return AlwaysOn(method.self_name, probability, function)
+
+
+def _is_evaluated(model: "Model", definition: "ClassInfo") -> bool:
+    """Whether code near a class, in its file, or in one that imports it puts anything to evaluation mode.
+
+    Elsewhere nobody asks for less than what a training does: what is made to be adversarial, or to be compiled.
+    """
+    if _EVALUATING.search(model.source.text.encode()):
+        return True
+    project = model.project
+    if project is None:
+        return False
+    return project.is_written_near(model.path, _EVALUATING) or any(
+        _EVALUATING.search(other.source.text.encode()) for other in model.importers(definition.name)
+    )
 
 
 def _method_around(model: "Model", node: cst.CSTNode) -> "FunctionInfo | None":
