@@ -107,7 +107,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     if only_looks(context.model, call):
         return
     graph = GraphSlice(context.model, loss, call, weights_change_every_round(context.model, call))
-    if not graph.is_open and graph.is_spent_once and not is_tried_out(context.model, call):
+    if not graph.is_open and graph.is_deep and graph.is_spent_once and not is_tried_out(context.model, call):
         yield Finding(call, fix=lambda: _without(call, kept))
 
 

@@ -20,6 +20,7 @@ from mllint.semantic.graph.data_sources import (
     is_iterator_of_data,
     is_of_data,
 )
+from mllint.semantic.graph.depth import may_be_deep
 from mllint.semantic.graph.filled import put_into
 from mllint.semantic.graph.looked_at import CUTTING, is_only_looked_at, only_looks, reports
 from mllint.semantic.graph.losses import WALKING, index_target, is_library_loss
@@ -69,17 +70,16 @@ _HOLDERS = (Module, Instance, Object, Symbol, ClassObject, Function)
 _OPTIONS = frozenset({"size", "shape", "scale_factor", "mode", "dim", "axis", "device", "dtype", "reduction"})
 MAX_STEPS = 400
 """How many expressions and bindings are looked at for one loss."""
-# Methods of dicts and lists that give what they hold.
-_VIEWS = frozenset({"items", "values", "get", "pop", "copy"})
+_VIEWS = frozenset({"items", "values", "get", "pop", "copy"})  # methods of dicts and lists that give what they hold
 _Loop = cst.For | cst.While
 
 
 class GraphSlice:
     """What a loss is computed from, in the function where ``backward()`` is called on it.
 
-    ``is_open`` is true when some part of it is not understood, or may be older than one round of the loop around the
-    call (one call of the function, without a loop). ``begins_anew`` says of which calls that are not understood nothing
-    of an earlier round can be left in what they give.
+    ``is_open``: some part of it is not understood, or may be older than one round of the loop around the call (one call
+    of the function, without a loop). ``is_deep``: it goes through a module, so that there is much to keep.
+    ``begins_anew`` says of which calls that are not understood nothing of an earlier round is left in what they give.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class GraphSlice:
         self.bindings: dict[int, Binding] = {}
         self._beside: list[Binding] = []  # what is unpacked of the same results
         self._calls: set[int] = set()  # whose results the loss is computed from
-        self.is_open = False
+        self.is_open = self.is_deep = False
         self._steps = 0
         self._follow(loss)
 
@@ -130,6 +130,7 @@ class GraphSlice:
             case cst.Attribute(attr=cst.Name(value=name)) if name in CUTTING:
                 return []
             case cst.Attribute(value=cst.Name()) if self._is_of_object(node) and self._is_apart(node):
+                self.is_deep = True
                 return []  # what other methods have made is judged with the class
             case cst.Attribute() if not isinstance(self.model.value(node.value), _HOLDERS):
                 return [node.value]
@@ -222,6 +223,7 @@ class GraphSlice:
     def _behind_call(self, call: cst.Call) -> list[cst.CSTNode]:
         self._calls.add(id(call))
         callee = self.model.value(called(self.model, call))
+        self.is_deep = self.is_deep or may_be_deep(self.model, call, callee)
         index = index_target(callee, call)
         if index is not None and not is_handed_in(self.model, index.value):
             index = None  # probabilities, perhaps, which hang on a graph
