@@ -57,8 +57,9 @@ a function is given, where its callers are not seen, in its file or one that imp
 counts as data, also where only the name of the loader says that it is one, as do the items of what is called a data
 set; what is read out of a file, numbers and options that a constructor is given and nobody calls, and what is called
 `args`, `config` or the like where nothing else is known of it, count as settings. A function of the project may be
-given the loss to look at it. Tests, and what a module tries out once, right under `if __name__ == "__main__":` and in
-no loop.
+given the loss to look at it. A graph that goes through no module, of which there is next to nothing to keep, and a
+function that looks at the gradients of its input, once, and returns without a step. Tests, and what a module tries out
+once, right under `if __name__ == "__main__":` and in no loop.
 
 ## Fix safety
 

@@ -54,15 +54,16 @@ class Block(nn.Module):
 ## What it leaves alone
 
 Results that nothing keeps: of a convolution, a linear or normalization layer, a sum, a concatenation. Copies
-(`x.clone()`) and what is written through `x.data`, which no check sees. A dropout that is built with a rate of zero. In
-Paddle what a method on a part of a tensor takes in, `x[0].add_(linear(x[1]))`: no gradient goes through that.
-Everything without gradients, also where all who call the function have switched them off, what only runs in evaluation
-or under a flag that speaks of exporting, tracing or memory, or under one, off by default, for which none but others
-than `forward` ask, and tests. Tensors of which it is not certain that they hang on a graph: what a function or module
-is given, unless somebody gives it what surely does, in its file or in one that imports it (tests do not count), a layer
-with weights stands before it in a list or `Sequential`, or `backward()` is called on a loss that is computed from
-nothing else. In Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function, and
-those of a leaf, of which ML208 speaks.
+(`x.clone()`) and what is written through `x.data`, which no check sees. A dropout of which nobody in sight says that
+its rate is more than zero. In Paddle what a normalization is given of a part that does not lie together, `x[:, 0:1]`,
+and what a method on a part of a tensor takes in, `x[0].add_(linear(x[1]))`: no gradient goes through that. Everything
+without gradients, also where all who call the function have switched them off, what only runs in evaluation or under a
+flag that speaks of exporting, tracing or memory, or under one, off by default, for which none but others than `forward`
+ask, and tests. Tensors of which it is not certain that they hang on a graph: what a function or module is given, unless
+somebody gives it what surely does, in its file or in one that imports it (tests do not count), a layer with weights
+stands before it in a list or `Sequential`, or `backward()` is called on a loss that is computed from nothing else. In
+Paddle `x += y`, which makes a new tensor. Changes behind the last `backward()` of their function, and those of a leaf,
+of which ML208 speaks.
 
 ## Fix safety
 

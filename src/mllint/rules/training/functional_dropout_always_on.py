@@ -44,10 +44,12 @@ class Classifier(nn.Module):
 
 ## What it leaves alone
 
-Calls that are told the mode, or whose probability depends on it; calls under a condition that asks for the mode, or in
-a method that is only called under one; a probability that is zero, also by default where nobody gives another, that
-comes in as an argument of the method, like the flag that asks for it, or that somebody changes later; functions outside
-of modules; networks whose dropout is on by design, as their class says: the pre-net of Tacotron 2, Monte Carlo dropout.
+A rate of which nobody in sight says that it is more than zero: not by a literal, the default of a parameter, of an
+option or of a field of settings, nor by what a caller gives. An option around the call that nobody switches on. Calls
+that are told the mode, or whose probability depends on it; calls under a condition that asks for the mode, or in a
+method that is only called under one; a probability that comes in as an argument of the method, like the flag that asks
+for it, or that somebody changes later; functions outside of modules; networks whose dropout is on by design, as their
+class says: the pre-net of Tacotron 2, Monte Carlo dropout. Projects in which nothing is put to evaluation mode.
 Networks of tests; static graphs of Paddle, of which `clone(for_test=True)` takes the dropout out. In PyTorch
 `F.alpha_dropout` is off by default.
 

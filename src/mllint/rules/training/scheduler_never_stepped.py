@@ -44,19 +44,21 @@ for epoch in range(30):
 
 ## What it leaves alone
 
-Schedulers that are kept in something but a list, or given to anybody who may step them: a function, a trainer,
-another scheduler (Accelerate's `prepare` gives it back, and leaves the steps to the script); attributes that other
-code may read, but for settings that have the same name, `options.schedule`, beside others that no such object has;
-schedulers whose step somebody has commented out, whose name another one takes, or that are bound to `_`; in Paddle
-optimizers that leave the file, `Model.fit`, which steps the scheduler itself, and those of which `_learning_rate` is
-read. A file in which no optimizer takes a step, nor in what it imports from the project or what imports
-it, but for a scheduler that `configure_optimizers` makes and does not return; an optimizer that is only there to be
-given to schedulers, as lessons show them, and tests. What a function of the project only makes and returns, by itself
-or beside others, one or another, or none, as it is asked, is followed to where that function is called, as is an
-optimizer of Paddle that holds it, and what an object of the project is given to where it keeps it. A step on one of
-two ways only, where the test between them asks for the scheduler, or another step may come by. Classes that derive
-from those of the framework count, too, those of Transformers, Diffusers, timm and PaddleNLP, and those of the project
-whose `step()` sets the rate of an optimizer, if none of their other methods does.
+Schedulers that are kept in something but a list, or given to anybody who may step them: a function, a trainer, another
+scheduler (Accelerate's `prepare` gives it back, and leaves the steps to the script); attributes that other code may
+read, but for settings that have the same name, `options.schedule`, beside others that no such object has; schedulers
+whose step somebody has commented out, also where they are given to, whose name another one takes, or that are bound to
+`_`; those of an optimizer whose rate is set by hand, `group["lr"] = rate`, or that another scheduler changes; those
+that would change nothing, `LambdaLR(optimizer, lambda epoch: 1.0)`, and what methods are given that a derived class may
+define anew; in Paddle optimizers that leave the file, `Model.fit`, which steps the scheduler itself, and those of which
+`_learning_rate` is read. A file in which no optimizer takes a step, nor in what it imports from the project or what
+imports it, but for a scheduler that `configure_optimizers` makes and does not return; an optimizer that is only there
+to be given to schedulers, as lessons show them, or to Accelerate's `prepare`, and tests. What a function of the project
+only makes and returns, by itself or beside others, one or another, or none, as it is asked, is followed to where that
+function is called, as is an optimizer of Paddle that holds it, and what an object of the project is given to where it
+keeps it. A step on one of two ways only, where the test between them asks for the scheduler, or another step may come
+by. Classes that derive from those of the framework count, too, those of Transformers, Diffusers, timm and PaddleNLP,
+and those of the project whose `step()` sets the rate of an optimizer, if none of their other methods does.
 
 ## Fix safety
 

@@ -16,7 +16,7 @@ from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+    from mllint.semantic.names.definitions import FunctionInfo
 
 
 # What a class is called whose dropout is on by design: the pre-net of Tacotron 2, Monte Carlo dropout.
@@ -63,25 +63,20 @@ def always_on(model: "Model", call: cst.Call, function: Dropout) -> AlwaysOn | N
         or (probability is not None and _is_zero_here(model, call, probability))
         or (probability is not None and not surely_drops(model, probability))
         or is_switched_off(model, call)
-        or not _is_evaluated(model, method.owner)
+        or not _is_evaluated(model)
     ):
         return None
     return AlwaysOn(method.self_name, probability, function)
 
 
-def _is_evaluated(model: "Model", definition: "ClassInfo") -> bool:
-    """Whether code near a class, in its file, or in one that imports it puts anything to evaluation mode.
+def _is_evaluated(model: "Model") -> bool:
+    """Whether the project puts anything to evaluation mode.
 
-    Elsewhere nobody asks for less than what a training does: what is made to be adversarial, or to be compiled.
+    Elsewhere nobody asks for less than what a training does: of what is made to be compiled, or to be an adversary.
     """
     if _EVALUATING.search(model.source.text.encode()):
         return True
-    project = model.project
-    if project is None:
-        return False
-    return project.is_written_near(model.path, _EVALUATING) or any(
-        _EVALUATING.search(other.source.text.encode()) for other in model.importers(definition.name)
-    )
+    return model.project is not None and model.project.is_written_anywhere(model.path, _EVALUATING)
 
 
 def _method_around(model: "Model", node: cst.CSTNode) -> "FunctionInfo | None":

@@ -137,6 +137,9 @@ def _unpacked(model: "Model") -> Iterator[NeverStepped]:
             framework = _gives_scheduler(callee, binding.path, _MAX_MAKERS)
             if framework is None or not _is_left_alone(model, binding, framework):
                 continue
+            others = [item for item in bound_by(model, statement) if item is not binding and "." not in item.key]
+            if others and all(next(uses(model, item), None) is None for item in others):
+                continue  # the optimizer is not wanted either: nothing is trained here
             beside = [thing for item in target.elements if (thing := named_thing(model, item.value)) is not None]
             if framework != "torch" or not is_set_by_hand(model, beside):
                 yield NeverStepped(call, binding.key)
