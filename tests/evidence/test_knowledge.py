@@ -12,6 +12,7 @@ import pytest
 from mllint._dev.knowledge import main
 from mllint.knowledge import facts, lookup
 from mllint.knowledge.rows import sections
+from mllint.knowledge.words import OF_MODULES
 
 pytestmark = [
     pytest.mark.evidence,
@@ -378,3 +379,7 @@ def test_torch_tensor_hangs_on_what_is_written_into_it(torch: Any) -> None:
     table[0] = weight.sum()
     assert not bounds.requires_grad
     assert table.requires_grad
+
+
+def test_words_of_modules_are_those_of_one_framework_or_the_other(torch: Any, paddle: Any) -> None:
+    assert set(dir(torch.nn.Linear(1, 1))) | set(dir(paddle.nn.Linear(1, 1))) >= OF_MODULES

@@ -418,3 +418,27 @@ def test_torch_sum_with_a_layer_behind_it_hangs_on_its_graph_through_methods(tor
     weights += 1.0
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         weights.sum().backward()
+
+
+def test_torch_dropout_of_nothing_changes_nothing_in_place(torch: Any) -> None:
+    weights = torch.softmax(torch.rand(2, 3, requires_grad=True), dim=-1)
+    torch.nn.Dropout(0.0, inplace=True)(weights).sum().backward()
+
+
+def test_torch_part_that_does_not_lie_together_is_kept_as_well(torch: Any) -> None:
+    tokens = torch.nn.Linear(4, 4)(torch.rand(2, 3, 4))
+    tokens[:, 0:1] = torch.nn.LayerNorm(4)(tokens[:, 0:1])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        tokens.sum().backward()
+
+
+@pytest.mark.parametrize(("name", "raises"), [("LayerNorm", False), ("Linear", True)])
+def test_paddle_norm_keeps_a_copy_of_a_part_that_does_not_lie_together(paddle: Any, name: str, *, raises: bool) -> None:
+    layer = paddle.nn.LayerNorm(4) if name == "LayerNorm" else paddle.nn.Linear(4, 4)
+    tokens = paddle.nn.Linear(4, 4)(paddle.rand([2, 3, 4]))
+    tokens[:, 0:1] = layer(tokens[:, 0:1])
+    if not raises:
+        tokens.sum().backward()
+        return
+    with pytest.raises(RuntimeError, match="inplace"):
+        tokens.sum().backward()

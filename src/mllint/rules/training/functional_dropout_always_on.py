@@ -24,6 +24,9 @@ class Classifier(nn.Module):
 
     def forward(self, x):
         return self.fc(F.dropout(x, 0.5))
+
+
+classifier = Classifier().eval()
 ```
 
 ## Use instead
@@ -40,6 +43,9 @@ class Classifier(nn.Module):
 
     def forward(self, x):
         return self.fc(F.dropout(x, 0.5, training=self.training))
+
+
+classifier = Classifier().eval()
 ```
 
 ## What it leaves alone
