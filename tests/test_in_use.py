@@ -197,3 +197,97 @@ def test_what_is_looked_up_by_a_name_may_be_any_class(tmp_path: Path, lookup: st
 def test_what_its_own_file_looks_up_may_be_any_function(tmp_path: Path) -> None:
     files = {**FILES, "net.py": f"{NET}\n\ndef step(name):\n    return globals()[name]\n"}
     assert _found(tmp_path, files) == ALL
+
+
+WRAPPED = """import functools
+import time
+
+import torch
+
+
+def timed(function):
+    @functools.wraps(function)
+    def run(*args):
+        start = time.time()
+        result = function(*args)
+        print(function.__name__, time.time() - start)
+        return result
+
+    return run
+
+
+def kept(function):
+    STEPS.append(function)
+
+    def run(*args):
+        return function(*args)
+
+    return run
+
+
+STEPS = []
+
+
+def used(x):
+    return x
+
+
+@WRAPPER
+def left(x):
+    y = torch.zeros(3)
+    y.clamp(0, 1)
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "is_kept"),
+    [("timed", False), ("torch.no_grad()", False), ("kept", True), ("unknown", True), ("unknown()", True)],
+)
+def test_a_decorator_that_keeps_nothing_names_nothing(tmp_path: Path, wrapper: str, *, is_kept: bool) -> None:
+    text = WRAPPED.replace("WRAPPER", wrapper)
+    files = FILES | {"net.py": text, "train.py": f"from net import used\n{REST}"}
+    assert bool(_found(tmp_path, files)) is is_kept
+
+
+METHODS = """import torch
+from torch import nn
+
+
+class Used(nn.Module):
+    def forward(self, x):
+        return self.step(x)
+
+    def step(self, x):
+        return x
+
+    def _left(self, x):
+        y = torch.zeros(3)
+        y.clamp(0, 1)
+        return y
+"""
+IN_METHOD = 14
+
+
+def test_a_private_method_that_nothing_names_is_left_out(tmp_path: Path) -> None:
+    assert _found(tmp_path, FILES | {"net.py": METHODS}) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("_left", "left"),
+        ("_left", "_apply"),
+        ("nn.Module", "Trainer"),
+        ("return self.step(x)", "return self._left(x)"),
+        ("return self.step(x)", "return getattr(self, '_' + x)()"),
+        ("return self.step(x)", "return getattr(self, '_left')()"),
+    ],
+)
+def test_a_method_that_somebody_may_call_counts(tmp_path: Path, old: str, new: str) -> None:
+    assert _found(tmp_path, FILES | {"net.py": METHODS.replace(old, new)}) == [IN_METHOD]
+
+
+def test_a_private_method_that_another_file_calls_counts(tmp_path: Path) -> None:
+    files = FILES | {"net.py": METHODS, "other.py": "def look(net):\n    return net._left(1)\n"}
+    assert _found(tmp_path, files) == [IN_METHOD]

@@ -41,7 +41,7 @@ a target version below 2.5, or with `paddle.fluid`. Branches that a test of some
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
-function of the project that adds to what it has made with a dimension. What is called a loss, is a sum of such, or
+function of the project that adds to what it has made with a dimension, or the file makes a loss of each item. What is called a loss, is a sum of such, or
 reduced over everything there or where its name is bound, and read like that is the old spelling of `item()`. So is a
 term of the sum on which `backward()` is called: with more than one number in it the sum would have more, too.
 
@@ -73,6 +73,7 @@ from mllint.semantic.expressions.hints import (
     is_scaled_scalar,
     is_spelled_as_loss,
     is_spelled_as_reduction,
+    makes_row_losses,
     without_steps,
 )
 from mllint.semantic.expressions.returns import gets_scalar
@@ -163,7 +164,8 @@ def _is_spelled_as_scalar(
     if not (is_open or is_scaled_scalar(context.model, tensor)):
         return False
     if is_spelled_as_loss(tensor):
-        return not is_of_other_library(context.model, tensor) and not is_added_to_row(context.model, tensor)
+        is_row = is_added_to_row(context.model, tensor) or makes_row_losses(context.model)
+        return not is_row and not is_of_other_library(context.model, tensor)
     bound = [(binding.kind, binding.path, binding.value) for binding in context.model.reaching(tensor)]
     if any(kind is not BindingKind.ASSIGN or path for kind, path, _ in bound):
         return False

@@ -25,6 +25,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _METHODS = frozenset(name for kind in (list, dict, set, str, io.TextIOBase) for name in dir(kind))
 _KNOWN = frozenset({"torch", "paddle", "numpy", "builtins"})
 """Libraries of which it is known what they give, or that it is no tensor."""
+_OF_EACH_ITEM = re.compile(r"""Loss\((?:[^()]|\([^()]*\))*\b(?:reduce\s*=\s*False|reduction\s*=\s*["']none["'])""")
 _MAX_STEPS = 3
 """Through how many names what computes a loss, or tells a version, is followed."""
 _CRITERION = frozenset({"criterion", "crit"})
@@ -51,6 +52,11 @@ def is_spelled_as_loss(node: cst.BaseExpression) -> bool:
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
         return is_spelled_as_loss(node.left) and is_spelled_as_loss(node.right)
     return is_called_loss(node)
+
+
+def makes_row_losses(model: "Model") -> bool:
+    """Whether a file makes losses, to be handed on, that it tells to keep a number for each item."""
+    return _OF_EACH_ITEM.search(model.source.text) is not None
 
 
 def is_of_other_library(model: "Model", node: cst.BaseExpression, steps: int = _MAX_STEPS) -> bool:

@@ -95,7 +95,12 @@ class FunctionInfo:
     @property
     def is_transparent(self) -> bool:
         """Whether no decorator may change what the function takes or gives."""
-        return all(name in _TRANSPARENT_DECORATORS for name in self.decorators)
+        return all(self.are_transparent)
+
+    @property
+    def are_transparent(self) -> tuple[bool, ...]:
+        """Of each decorator whether it is known to change nothing of what the function takes or gives."""
+        return tuple(name in _TRANSPARENT_DECORATORS for name in self.decorators)
 
     @cached_property
     def is_static(self) -> bool:

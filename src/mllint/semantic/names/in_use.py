@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import libcst as cst
 
 from mllint.semantic.files.testing import is_tried_out
+from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.conditions import is_unreachable
+from mllint.semantic.names.wrappers import are_only_wrapped
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
+    from mllint.semantic.names.definitions import ClassInfo
 
 _Definition: TypeAlias = cst.FunctionDef | cst.ClassDef
 _COMMENT = re.compile(r"#.*")
@@ -20,6 +23,15 @@ _LOOKS_FOR_CLASSES = re.compile(rb"__subclasses__|__init_subclass__|getmembers|\
 """What finds classes whose names nobody writes."""
 _LOOKS_UP_NAMES = re.compile(rb"\bimport_module\(|\b__import__\(|\bglobals\(\)|\bvars\(|\bsys\.modules\b")
 """What finds anything by a name that is made, or comes from outside."""
+_LOOKS_UP_ATTRIBUTES = re.compile(r"\bgetattr\(\s*[\w.]+\s*,\s*(?![\"'])")
+"""What finds a method by a name that is made."""
+_CALLED_BY_MODULES = frozenset({
+    "_apply", "_build_once", "_call_impl", "_convert_attn_mask", "_dygraph_call_func", "_get_backward_hooks", "_get_name",
+    "_load_from_state_dict", "_named_members", "_obtain_parameters_buffers", "_register_state_dict_hook",
+    "_replicate_for_data_parallel", "_save_to_state_dict", "_slow_forward", "_state_dict_impl", "_to_impl", "_transform",
+    "_wrapped_call_impl",
+})  # fmt: skip
+"""Methods beginning with an underscore that ``torch.nn.Module`` 2.13 and ``paddle.nn.Layer`` 3.3 call themselves."""
 
 
 def outermost_function(model: "Model", node: cst.CSTNode) -> cst.FunctionDef | None:
@@ -77,10 +89,17 @@ def is_never_named(model: "Model", definition: _Definition) -> bool:
     reached: list[_Definition] = [definition]
     for each in reached:  # which grows
         homes = _said_in(model, each)
-        if each.decorators or None in homes or _is_named_by_others(model, each):
+        if _may_be_registered(model, each) or None in homes or _is_named_by_others(model, each):
             return False
         reached += [home for home in homes if home is not None and home not in reached]
     return True
+
+
+def _may_be_registered(model: "Model", definition: _Definition) -> bool:
+    """Whether a decorator may keep a function or class, so that what has it needs no name."""
+    if not definition.decorators:
+        return False
+    return isinstance(definition, cst.ClassDef) or not are_only_wrapped(model.function_info(definition))
 
 
 def _said_in(model: "Model", definition: _Definition) -> "list[_Definition | None]":
@@ -119,7 +138,7 @@ def is_only_tried_out(model: "Model", definition: _Definition) -> bool:
     """Whether nothing but its own file says the name of a function or class, and that only where it tries itself out:
     right under ``if __name__ == "__main__":``; in a program of several files.
     """
-    if model.project is None or definition.decorators or _is_named_by_others(model, definition):
+    if model.project is None or _may_be_registered(model, definition) or _is_named_by_others(model, definition):
         return False
     names = (name for name in model.names_by_word.get(definition.name.value, ()) if name is not definition.name)
     others = [name for name in names if not model.tree.is_inside(name, definition)]
@@ -141,6 +160,8 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
         return True
     if not around:
         return False
+    if any(_is_left_in_class(model, inner, outer) for inner, outer in itertools.pairwise(around)):
+        return True
     name = around[-1].name.value
     key = ("out of use", name)
     if key not in model.remembered:
@@ -163,6 +184,33 @@ def _is_left_inside(model: "Model", inner: cst.CSTNode, outer: cst.CSTNode) -> b
     if not isinstance(inner, cst.FunctionDef) or not isinstance(outer, cst.FunctionDef) or inner.decorators:
         return False
     return len(model.names_by_word.get(inner.name.value, ())) == 1
+
+
+def _is_left_in_class(model: "Model", method: cst.CSTNode, holder: cst.CSTNode) -> bool:
+    """Whether a method is there for its own class alone, by its name, and nothing in the project says that again.
+
+    Of a class of which all bases are in sight, or have no such method to call; and nothing looks methods up.
+    """
+    if not isinstance(method, cst.FunctionDef) or not isinstance(holder, cst.ClassDef):
+        return False
+    word = method.name.value
+    if not word.startswith("_") or word.endswith("__") or method.decorators:
+        return False
+    key = ("left in class", id(method))
+    if key not in model.remembered:
+        model.remembered[key] = _is_private_left(model, method, model.class_info(holder))
+    return bool(model.remembered[key])
+
+
+def _is_private_left(model: "Model", method: cst.FunctionDef, owner: "ClassInfo") -> bool:
+    word = method.name.value
+    if owner.has_unknown_base or any(base not in PLAIN_BASES or "ightning" in base for base in owner.library_bases):
+        return False
+    if len(_words_of(model, word)) > 1 or _is_named_by_others(model, method):
+        return False
+    return word not in _CALLED_BY_MODULES and not any(
+        _LOOKS_UP_ATTRIBUTES.search(info.model.source.text) for info in owner.lineage
+    )
 
 
 def _stands_beside_used(model: "Model", definition: _Definition) -> bool:

@@ -15,6 +15,7 @@ from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.things import Frame, Named
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import BindingKind, Scope, assigned
+from mllint.semantic.names.wrappers import given_back
 from mllint.semantic.training.made_in_mode import may_switch
 from mllint.semantic.values import ClassObject, Function, Symbol
 from mllint.syntax.shape import called_on, has_star_arguments, last_word, root_of
@@ -139,19 +140,11 @@ def _wrapping(model: "Model", decorator: cst.BaseExpression) -> Wrapping | None:
         return None if is_known or not is_word_of_mode(last_word(called) or "") else Wrapping()
     if not may_switch([value.definition]):
         return None
-    decorating = _given_back(value.definition) if isinstance(decorator, cst.Call) else value.definition
-    wrapper = None if decorating is None or not decorating.parameters else _given_back(decorating)
+    decorating = given_back(value.definition) if isinstance(decorator, cst.Call) else value.definition
+    wrapper = None if decorating is None or not decorating.parameters else given_back(decorating)
     if wrapper is None or decorating is None or not _switches_what_it_names(wrapper):
         return Wrapping()
     return Wrapping(wrapper, decorating.parameters[0].name.value)
-
-
-def _given_back(function: FunctionInfo) -> FunctionInfo | None:
-    """The function inside that a function gives back."""
-    returned = {getattr(statement.value, "value", None) for statement in function.scope.returns}
-    inner = [item for item in function.node.body.body if isinstance(item, cst.FunctionDef)]
-    found = [item for item in inner if returned == {item.name.value}]
-    return function.model.function_info(found[0]) if len(found) == 1 else None
 
 
 def _switches_what_it_names(wrapper: FunctionInfo) -> bool:
