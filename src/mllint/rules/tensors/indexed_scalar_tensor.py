@@ -41,9 +41,10 @@ a target version below 2.5, or with `paddle.fluid`. Branches that a test of some
 
 One thing it does not leave alone though nothing is known of the value, or of what a 0-d one was multiplied with:
 `loss.data[0]` and `x.sum().data[0]` (in Paddle `loss.numpy()[0]`), unless another library is seen to compute it, or a
-function of the project that adds to what it has made with a dimension, or the file makes a loss of each item. What is called a loss, is a sum of such, or
-reduced over everything there or where its name is bound, and read like that is the old spelling of `item()`. So is a
-term of the sum on which `backward()` is called: with more than one number in it the sum would have more, too.
+function of the project that adds to what it has made with a dimension, or the file makes a loss of each item. What is
+called a loss, is a sum of such, or reduced over everything there or where its name is bound, and read like that is the
+old spelling of `item()`. So is a term of the sum on which `backward()` is called: with more than one number in it the
+sum would have more, too.
 
 ## Fix safety
 

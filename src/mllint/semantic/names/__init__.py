@@ -4,5 +4,6 @@
 - functions and classes: ``definitions``, ``classes``, ``receivers``, ``foreign_reads``, ``named_methods``;
   ``spelling`` of their names
 - what happens to a thing under its name: ``uses``, ``writes``, ``changes``; ``in_use``: which functions are
-  named at all, ``wrappers`` what decorates without keeping; ``remembered``: questions about a file that are worked out once
+  named at all, ``wrappers``: what decorates them and keeps nothing
+- ``remembered``: questions about a file that are worked out once
 """

@@ -26,10 +26,10 @@ _LOOKS_UP_NAMES = re.compile(rb"\bimport_module\(|\b__import__\(|\bglobals\(\)|\
 _LOOKS_UP_ATTRIBUTES = re.compile(r"\bgetattr\(\s*[\w.]+\s*,\s*(?![\"'])")
 """What finds a method by a name that is made."""
 _CALLED_BY_MODULES = frozenset({
-    "_apply", "_build_once", "_call_impl", "_convert_attn_mask", "_dygraph_call_func", "_get_backward_hooks", "_get_name",
-    "_load_from_state_dict", "_named_members", "_obtain_parameters_buffers", "_register_state_dict_hook",
-    "_replicate_for_data_parallel", "_save_to_state_dict", "_slow_forward", "_state_dict_impl", "_to_impl", "_transform",
-    "_wrapped_call_impl",
+    "_apply", "_build_once", "_call_impl", "_convert_attn_mask", "_dygraph_call_func", "_get_backward_hooks",
+    "_get_name", "_load_from_state_dict", "_named_members", "_obtain_parameters_buffers",
+    "_register_state_dict_hook", "_replicate_for_data_parallel", "_save_to_state_dict", "_slow_forward",
+    "_state_dict_impl", "_to_impl", "_transform", "_wrapped_call_impl",
 })  # fmt: skip
 """Methods beginning with an underscore that ``torch.nn.Module`` 2.13 and ``paddle.nn.Layer`` 3.3 call themselves."""
 
