@@ -7,7 +7,7 @@ it again.
 from collections.abc import Mapping
 from typing import Literal
 
-from mllint.knowledge.schema import Class, Function, Returns, Wrapper
+from mllint.knowledge.schema import Class, Function, Given, Returns, Wrapper
 
 
 def _words(text: str) -> list[str]:
@@ -56,6 +56,14 @@ PARTS_OF_PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     "einops.layers.paddle": "paddle",
 }
 """Modules that are built on a framework, of packages that are not."""
+
+APPLYING: Mapping[str, Given] = {
+    # https://docs.monai.io/en/stable/inferers.html: the predictor is called for each window of the input.
+    "monai.inferers.sliding_window_inference": Given(3, "predictor"),
+    "monai.inferers.utils.sliding_window_inference": Given(3, "predictor"),
+    "torch.nn.parallel.data_parallel": Given(0, "module"),
+}
+"""Functions that call a module which they are given, and change nothing about it."""
 
 WRAPPERS: Mapping[str, Wrapper] = {
     # Run: keys of state_dict() and the attribute that is the wrapped module.

@@ -6,7 +6,7 @@ from typing import Literal, cast
 
 from mllint.knowledge import facts, neighbour_tables, networks, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
-from mllint.knowledge.schema import Class, Function, Kind, LayerState, Returns, Wrapper
+from mllint.knowledge.schema import Class, Function, Given, Kind, LayerState, Returns, Wrapper
 
 Framework = Literal["torch", "paddle", "numpy"]
 
@@ -186,6 +186,16 @@ def tensor_attribute(framework: str, name: str) -> Returns | None:
 def wrapper(name: str) -> Wrapper | None:
     """What wraps a module and behaves like it: ``DataParallel``, ``torch.compile``."""
     return facts.WRAPPERS.get(canonical(name))
+
+
+APPLYING = frozenset(name.rpartition(".")[2] for name in facts.APPLYING)
+"""The words of functions that call a module that they are given."""
+
+
+@cache
+def applied_by(name: str) -> Given | None:
+    """Which argument of a function is a module that it calls with the others: ``sliding_window_inference``."""
+    return facts.APPLYING.get(canonical(name))
 
 
 @cache

@@ -77,6 +77,13 @@ class LayerState(NamedTuple):
     sized: bool = False
 
 
+class Given(NamedTuple):
+    """Where a function is given something."""
+
+    position: int
+    keyword: str
+
+
 class Wrapper(NamedTuple):
     """Something that wraps a module: the wrapped module's parameter, and what stands before the keys of its state.
 

@@ -1,13 +1,11 @@
 """The training loop: which events of a training happen in a body, in which order, and to which things.
 
 Everything that is known of the vocabulary of training is on this page:
-
 - a call of a method or function that is an event: a reader in ``_READERS``, by the word that is called; it names the
   kind (``steps.Kind``) and the thing. What the called thing is decides (``kinds.py``), how it is used or named only
   where nothing else is known of it, and then the event says so (``is_proven``).
 - a trainer of another framework, which does the order itself: ``TRAINERS``.
 - calls of which it is known that they do nothing to what they are given: ``_HARMLESS``.
-
 ``unfolding.py`` walks the statements and follows calls into the project's functions, ``things.py`` tells which
 optimizer is meant and ``owners.py`` whose parameters it has, ``paths.py`` answers what has happened before an event on
 every way to it, and ``runs.py``, where rules begin to ask, knows with ``callers.py`` the bodies where the ways begin.
@@ -23,6 +21,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import READING
+from mllint.semantic.events.applied import module_applied
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
 from mllint.semantic.events.handed_switches import handed_switch, is_class_of_modules, switched_thing
@@ -313,8 +312,8 @@ def _mode(word: str) -> Reader:
 
 
 def _forward(frame: Frame, call: cst.Call) -> Seen | None:
-    """``network.forward(inputs)`` from outside of the module."""
-    receiver = called_on(call)
+    """``network.forward(inputs)`` from outside of the module, or a function of a library that calls it."""
+    receiver = module_applied(frame.model, call) or called_on(call)
     called = None if receiver is None else kind_of(frame, receiver)
     if receiver is None or called is None or called.kind != "module":
         return None
@@ -355,6 +354,7 @@ def _trace(frame: Frame, call: cst.Call) -> Seen | None:
 
 
 _READERS: dict[str, Reader] = {
+    **dict.fromkeys(lookup.APPLYING, _forward),
     "backward": _backward,
     "manual_backward": _backward,
     "step": _of_kind({"optimizer": Kind.STEP, "scheduler": Kind.SCHEDULE}, Kind.STEP),
@@ -391,6 +391,7 @@ EVENT_WORDS = frozenset(_READERS)
 """The last words of the calls that may be events."""
 WORDS = frozenset({*_READERS, *GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - {
     "update", "save", "scale", "train", "eval", "copy_", "add_", "sub_", "div_", "mul_", "forward", "deepcopy",
+    *lookup.APPLYING,
 }  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""
 MODE_WORDS = frozenset({"train", "eval"})

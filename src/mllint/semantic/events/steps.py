@@ -7,6 +7,7 @@ from typing import TypeAlias
 import libcst as cst
 import msgspec
 
+from mllint.semantic.events.applied import module_applied
 from mllint.semantic.events.things import Frame, Thing
 
 
@@ -92,6 +93,13 @@ class Event(msgspec.Struct, eq=False):
         if self._touched is None:
             self._touched = self.touching()
         return self._touched
+
+    @property
+    def called(self) -> cst.BaseExpression | None:
+        """What a forward pass calls, as it is written there, also by a function of a library; ``None``: no call."""
+        if not isinstance(self.node, cst.Call):
+            return None
+        return module_applied(self.frame.model, self.node) or self.node.func
 
     def concerns(self, thing: Thing | None) -> bool:
         """Whether it may have to do with a thing: with that very one, or with something that cannot be told."""

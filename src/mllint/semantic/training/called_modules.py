@@ -52,7 +52,7 @@ def module_called(forward: Event) -> Value | None:
 
     Or what was made, where it was given to a function that gives it back: ``network = load(network, path)``.
     """
-    called = forward.node.func if isinstance(forward.node, cst.Call) else None
+    called = forward.called
     if called is None:
         return None
     holder = called.value if isinstance(called, cst.Attribute) and called.attr.value == "forward" else None

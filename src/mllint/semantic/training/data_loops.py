@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.events.applied import module_applied
 from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.things import Frame
@@ -126,7 +127,8 @@ def _is_no_pass(model: "Model", call: cst.Call) -> bool:
     """Whether a call is surely none of a module, nor of what calls one: of a method of data, or of a library."""
     if is_about_data(model, call):
         return True
-    return last_word(call.func) != "forward" and model.library_name(call.func) is not None
+    is_pass = last_word(call.func) == "forward" or module_applied(model, call) is not None
+    return not is_pass and model.library_name(call.func) is not None
 
 
 def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
@@ -192,6 +194,10 @@ def _is_iterator(model: "Model", node: cst.BaseExpression) -> bool:
     return any(type(value) is cst.Call and dotted_path(value.func) == "iter" for value in made)
 
 
+_PASSES = frozenset({"forward", *lookup.APPLYING})
+"""Words by which a module is called that is not called itself."""
+
+
 def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     """Whether a callee may be a model, to go by its text and its file."""
     path = dotted_path(callee)
@@ -213,7 +219,7 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
 def is_named_as_module(model: "Model", path: str) -> bool:
     """Whether what is called has the name of a module, or the file uses it as one elsewhere. Only a hint."""
     last = path.rpartition(".")[2]
-    return last == "forward" or may_name_module(last) or path in model.runs.used_as_modules
+    return last in _PASSES or may_name_module(last) or path in model.runs.used_as_modules
 
 
 def may_be_event_of_module(model: "Model", call: cst.Call) -> bool:
@@ -222,7 +228,7 @@ def may_be_event_of_module(model: "Model", call: cst.Call) -> bool:
     What its file knows of a callee that is no module, it is in every run: no caller knows it better.
     """
     callee = call.func
-    if last_word(callee) == "forward":
+    if last_word(callee) in _PASSES:
         return True
     if isinstance(callee, cst.Name) and (callee.value in model.runs.kept_methods or _is_parameter(model, callee)):
         return True  # `step = net.forward`, also where a caller gives it

@@ -162,9 +162,9 @@ def is_over_loader(frame: Frame, iterable: cst.BaseExpression) -> bool:
 
 def feeds(frame: Frame, node: cst.For, forward: Event) -> bool:
     """Whether what a loop binds, or takes from an iterator, is what a forward pass is given."""
-    if not isinstance(forward.node, cst.Call):
+    if not isinstance(forward.node, cst.Call) or forward.called is None:
         return False
-    called = (dotted_path(part) or "" for part in as_given(forward.frame, forward.node.func, frame))
+    called = (dotted_path(part) or "" for part in as_given(forward.frame, forward.called, frame))
     if any(path.partition(".")[0] in names_in(node.target) for path in called):
         return False  # a loop over modules
     given = [part for arg in forward.node.args for part in as_given(forward.frame, arg.value, frame)]

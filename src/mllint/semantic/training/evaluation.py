@@ -283,7 +283,7 @@ def _is_detached(found: DataRound) -> bool:
 
 def _is_trainable(forward: Event) -> bool:
     """Whether what a forward pass calls may have parameters."""
-    return isinstance(forward.node, cst.Call) and is_trainable(forward.frame.model, forward.node.func)
+    return forward.called is not None and is_trainable(forward.frame.model, forward.called)
 
 
 def _is_evaluation(found: DataRound, forward: Event) -> bool:

@@ -256,7 +256,7 @@ def lacks_switch(model: "Model", node: cst.For | cst.Call) -> bool:
 def written_module(forward: Event, frame: Frame) -> str | None:
     """The module of ``net(x)``, of ``net.forward(x)``, and of ``net.encode(x)``, if that is what a run calls."""
     if forward.frame is frame:
-        called = dotted_path(getattr(forward.node, "func", forward.node))
+        called = dotted_path(forward.called or forward.node)
         return None if called is None else called.removesuffix(".forward")
     for step in (around.step for around in forward.around):
         if isinstance(step, Helper) and step.frame.caller is frame and isinstance(step.node.func, cst.Attribute):

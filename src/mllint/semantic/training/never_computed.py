@@ -92,7 +92,7 @@ def _is_of_library(value: Value | None) -> bool:
 
 def _is_in_sight(forward: Event) -> bool:
     """Whether what runs is of the project, of a framework, or said to be a module: others may compute by themselves."""
-    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
+    callee = forward.called
     value = None if callee is None else forward.frame.value(callee)
     return isinstance(value, Module) and "?" not in value.wrappers
 

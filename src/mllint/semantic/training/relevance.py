@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import lookup
 from mllint.knowledge.words import MODES
 from mllint.semantic import flow
 from mllint.semantic.events.handed_switches import FOR_EACH
@@ -113,7 +114,7 @@ def _may_be_forward(model: "Model", callee: cst.BaseExpression) -> bool:
     return path is not None and (
         path in model.runs.used_as_modules
         or path == "self"
-        or path.endswith("forward")
+        or path.endswith(("forward", *lookup.APPLYING))
         or may_name_module(path.rpartition(".")[2])
     )
 

@@ -315,7 +315,7 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
         return False
     if is_frozen(run, (forward,)) or computes_gradients(forward) or _switches_gradients_off_itself(forward):
         return False
-    if not isinstance(forward.node, cst.Call) or not is_trainable(forward.frame.model, forward.node.func):
+    if forward.called is None or not is_trainable(forward.frame.model, forward.called):
         return False
     return modes_before(run, forward.thing, forward) == {EVAL} and not may_run_without_gradients(run.frame.function)
 

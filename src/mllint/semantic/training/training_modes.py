@@ -374,7 +374,7 @@ def is_taken_out(forward: Event) -> bool:
 
     Who took it out wants training mode.
     """
-    called = dotted_path(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    called = None if forward.called is None else dotted_path(forward.called)
     if called is None:
         return False
     switch = re.compile(rf"#[^\n]*\b{re.escape(called.removesuffix('.forward'))}\.eval\(")
@@ -453,7 +453,7 @@ def _matters(forward: Event, *, switched: bool, if_asked: bool | None) -> bool |
     if not isinstance(forward.node, cst.Call):
         return None
     value, models = module_called(forward), [frame.model for frame in forward.frame.led_by()]
-    if not can_be_called(value, forward.node):
+    if forward.called is forward.node.func and not can_be_called(value, forward.node):
         return False  # it raises in both
     depends = partial(depends_on_mode, switched=switched, if_asked=if_asked)
     matters = depends(value, *models)

@@ -137,7 +137,7 @@ def may_compute_gradients(forward: Event) -> bool:
     definition = _class_called(forward)
     if definition is not None:
         return any("grad" in info.model.calls_by_word for info in definition.lineage)
-    value = forward.frame.value(forward.node.func) if isinstance(forward.node, cst.Call) else None
+    value = None if forward.called is None else forward.frame.value(forward.called)
     is_known = isinstance(value, Module) and (value.name is not None or bool(value.others))
     return not is_known and _some_module_computes(forward.frame.model)
 
@@ -161,7 +161,7 @@ def _a_module_computes(model: "Model") -> bool:
 
 def _class_called(forward: Event) -> ClassInfo | None:
     """The project's class of the module of which ``net(x)`` or ``net.method(x)`` is a forward pass."""
-    callee = forward.node.func if isinstance(forward.node, cst.Call) else None
+    callee = forward.called
     value = None if callee is None else forward.frame.value(callee)
     if isinstance(value, Function):
         return value.definition.owner
