@@ -36,7 +36,7 @@ from mllint.semantic.values import ClassObject, Function, Instance, Method, Modu
 from mllint.syntax.shape import called_on, constant, is_main_guard, is_super_call
 from mllint.syntax.walk import children, subtree
 
-_MAX_DEPTH = 5
+_MAX_DEPTH = 7
 _MAX_EVENTS = 1_500
 
 
