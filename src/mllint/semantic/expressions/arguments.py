@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.files.testing import may_be_of_tests
-from mllint.semantic.names.definitions import FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import ClassObject, Function, Nothing, Value, functions_of, join
-from mllint.syntax.shape import argument, dotted_path, has_star_arguments
+from mllint.syntax.shape import argument, dotted_path, has_star_arguments, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 KIND_QUESTIONS = ("hasattr", "isinstance", "type", "callable")
 """What is called to ask what something is."""
+_CLASS_ITSELF = ("cls",)
+"""What a class is called in its own methods: ``return cls(network)``."""
 MAX_CALLS = 12
 """With more calls than this a parameter counts as unknown."""
 
@@ -107,19 +109,49 @@ def _asked_about(model: "Model") -> set[tuple[int, str | None]]:
 
 def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
     """The calls that surely reach the function, each with how many leading parameters the call itself fills."""
-    found: list[tuple[cst.Call, int]] = []
-    word = info.name
-    if word == "__init__" and info.owner is not None:
-        for call in model.calls_by_word.get(info.owner.name, ())[: MAX_CALLS + 1]:
-            callee = model.value(call.func)
-            if isinstance(callee, ClassObject) and callee.definition.is_same_as(info.owner):
-                found.append((call, 1))
+    if info.name == "__init__" and info.owner is not None:
+        found = [(call, 1) for call in _making(model, info.owner)]
     else:
-        for call in model.calls_by_word.get(word, ())[: 4 * MAX_CALLS]:
-            callee = model.value(call.func)
-            if isinstance(callee, Function) and callee.definition is info:
-                found.append((call, 0 if callee.receiver is None else 1))
+        found = [(call, 0 if called.receiver is None else 1) for call, called in _calling(model, info)]
     return found if len(found) <= MAX_CALLS else []
+
+
+def _calling(model: "Model", info: FunctionInfo) -> Iterator[tuple[cst.Call, Function]]:
+    for call in model.calls_by_word.get(info.name, ())[: 4 * MAX_CALLS]:
+        callee = model.value(call.func)
+        if isinstance(callee, Function) and callee.definition is info:
+            yield call, callee
+
+
+def _making(model: "Model", owner: ClassInfo) -> Iterator[cst.Call]:
+    """The calls that make an object whose constructor is that of a class: of itself, or of one that inherits it; and
+    ``super().__init__(...)`` in one that has its own.
+    """
+    heirs = _heirs(model, owner.name)
+    for word in (owner.name, *heirs, *_CLASS_ITSELF):
+        for call in model.calls_by_word.get(word, ())[: MAX_CALLS + 1]:
+            callee = model.value(call.func)
+            if isinstance(callee, ClassObject):
+                made = callee.definition.method("__init__")
+                if made is not None and made.owner is not None and made.owner.is_same_as(owner):
+                    yield call
+    for call in model.calls_by_word.get("__init__", ()) if heirs else ():
+        called = model.value(call.func)
+        if isinstance(called, Function) and called.definition.owner is not None and called.receiver is not None:
+            if called.definition.owner.is_same_as(owner):
+                yield call
+
+
+def _heirs(model: "Model", name: str) -> list[str]:
+    """The names of the classes of a file that derive from one, by the names of their bases."""
+    found = [name]
+    classes = model.tree.by_type.get(cst.ClassDef, [])
+    for base in found:  # which grows
+        for node in classes:
+            is_heir = any(last_word(arg.value) == base for arg in node.bases)
+            if is_heir and node.name.value not in found:
+                found.append(node.name.value)
+    return found[1:]
 
 
 def functions_called(model: "Model", code: cst.CSTNode) -> Iterator[FunctionInfo]:
