@@ -137,9 +137,9 @@ def _making(model: "Model", owner: ClassInfo) -> Iterator[cst.Call]:
                     yield call
     for call in model.calls_by_word.get("__init__", ()) if heirs else ():
         called = model.value(call.func)
-        if isinstance(called, Function) and called.definition.owner is not None and called.receiver is not None:
-            if called.definition.owner.is_same_as(owner):
-                yield call
+        holder = called.definition.owner if isinstance(called, Function) and called.receiver is not None else None
+        if holder is not None and holder.is_same_as(owner):
+            yield call
 
 
 def _heirs(model: "Model", name: str) -> list[str]:
