@@ -291,3 +291,12 @@ def test_a_method_that_somebody_may_call_counts(tmp_path: Path, old: str, new: s
 def test_a_private_method_that_another_file_calls_counts(tmp_path: Path) -> None:
     files = FILES | {"net.py": METHODS, "other.py": "def look(net):\n    return net._left(1)\n"}
     assert _found(tmp_path, files) == [IN_METHOD]
+
+
+def test_a_private_method_that_a_base_calls_counts(tmp_path: Path) -> None:
+    base = "from torch import nn\n\n\nclass Base(nn.Module):\n    def _left(self, x):\n        raise NotImplementedError\n\n"
+    files = {
+        "net.py": METHODS.replace("nn.Module", "Base") + "\nfrom base import Base\n",
+        "base.py": base + "    def run(self, x):\n        return self._left(x)\n",
+    }
+    assert _found(tmp_path, FILES | files) == [IN_METHOD]

@@ -74,7 +74,8 @@ def evaluate(network: nn.Module, loader) -> float:
 - What is not known: methods of a name that no other class has, functions that are handed on or picked by name,
   networks of another framework.
 - What keeps no more than one graph: the only pass of a script that trains nothing, loops that are left after a few
-  batches (`if step == 5: break`), inputs that are made up, tests, each item of a dict in a method of a module.
+  batches (`if step == 5: break`) or run over a few literals, inputs that are made up, tests, each item of a dict in a
+  method of a module.
 - What nobody runs: functions that are defined anew, or that nothing names where another one evaluates in their place.
   Loops in which nothing but a loss is called. What stands right behind a reported statement.
 - Trainers of other frameworks, `volatile` variables, projects for a PyTorch before 0.4 and `paddle.fluid`.
@@ -101,17 +102,14 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.files.testing import is_in_test_of_tests, is_test_code
-from mllint.semantic.training import evaluation
+from mllint.semantic.training import evaluation, few_rounds
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_each, may_evaluate_until_done
 from mllint.semantic.training.data_rounds import AnyLoop, code_of
 from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import switches_off_itself
 from mllint.semantic.values import Output, Tensor
-from mllint.syntax.shape import has_few_rounds
 
-_FEW = 20
-"""A loop that is left after so few batches takes a look: each graph is gone with its round."""
 _COLLECTED = "this evaluates, and keeps the graphs of all forward passes"
 _ALL_AT_ONCE = "this evaluates, but records a graph of the forward pass"
 _OF_BOTH = "this loop records a graph of every forward pass also when it only evaluates"
@@ -129,7 +127,7 @@ rule = Rule(
 @rule.on(cst.For)
 def check(loop: cst.For, context: Context) -> Iterator[Finding]:
     """Report the loop over the data."""
-    if _is_asked(context) and may_evaluate(context.model, loop) and not has_few_rounds(loop, _FEW):
+    if _is_asked(context) and may_evaluate(context.model, loop):
         yield from _of_loop(loop, context)
 
 
@@ -172,7 +170,7 @@ def _of_loop(loop: AnyLoop, context: Context) -> Iterator[Finding]:
     if isinstance(place, cst.ListComp):
         value = context.value(place.elt)
         message = _COLLECTED if isinstance(value, (Tensor, Output)) and value.attached else message
-    if not evaluation.evaluates_with_graph(model, loop) or evaluation.is_let_be(model, loop):
+    if not few_rounds.evaluates_more(model, loop) or few_rounds.is_in_another(model, loop):
         return
     if evaluation.trains_too(model, loop):
         help_ = "where it only evaluates, run it under `no_grad()`, or `set_grad_enabled(False)`"
@@ -186,7 +184,7 @@ def _of_loop(loop: AnyLoop, context: Context) -> Iterator[Finding]:
 
 def _of_calls(calls: Iterable[cst.Call], context: Context) -> Iterator[Finding]:
     for call in calls:
-        if not evaluation.is_let_be(context.model, call):
+        if not evaluation.is_let_be(context.model, call) and not few_rounds.is_of_few_rounds(context.model, call):
             function = evaluation.only_evaluating(context.model, call)
             yield Finding(call, _ALL_AT_ONCE, _help(context, function, "the call"))
 

@@ -206,6 +206,10 @@ def _is_private_left(model: "Model", method: cst.FunctionDef, owner: "ClassInfo"
     word = method.name.value
     if owner.has_unknown_base or any(base not in PLAIN_BASES or "ightning" in base for base in owner.library_bases):
         return False
+    # Bases and heirs have methods of the same name, and may well mean this one.
+    named = re.compile(rb"(?<!\bdef )\b" + re.escape(word.encode()) + rb"\b")
+    if model.project is None or model.project.is_written_anywhere(model.path, named):
+        return False
     if len(_words_of(model, word)) > 1 or _is_named_by_others(model, method):
         return False
     return word not in _CALLED_BY_MODULES and not any(
