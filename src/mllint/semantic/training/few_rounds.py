@@ -46,7 +46,7 @@ def runs_over_few(model: "Model", iterable: cst.BaseExpression, steps: int = _MA
     data = run_over(iterable)
     if isinstance(data, (cst.List, cst.Tuple)):
         is_whole = not any(isinstance(item, cst.StarredElement) for item in data.elements)
-        return is_whole and len(data.elements) < _FEW
+        return is_whole and 0 < len(data.elements) < _FEW  # an empty one is there to be filled
     if not isinstance(data, cst.Name):
         return False
     bindings = list(model.reaching(data))
