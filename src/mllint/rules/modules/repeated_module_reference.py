@@ -70,7 +70,7 @@ rule = Rule(
 )
 
 _DISPLAYS = frozenset({cst.List, cst.Tuple})
-_MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recurren|clone|cop(y|ies)", re.IGNORECASE)
+_MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recur|clone|cop(y|ies)", re.IGNORECASE)
 
 
 def _may_repeat(node: cst.BinaryOperation) -> bool:
