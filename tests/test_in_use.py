@@ -216,6 +216,16 @@ def timed(function):
     return run
 
 
+def named(function):
+    name = function.__name__
+
+    def run(*args):
+        print(name)
+        return function(*args)
+
+    return run
+
+
 def kept(function):
     STEPS.append(function)
 
@@ -242,7 +252,14 @@ def left(x):
 
 @pytest.mark.parametrize(
     ("wrapper", "is_kept"),
-    [("timed", False), ("torch.no_grad()", False), ("kept", True), ("unknown", True), ("unknown()", True)],
+    [
+        ("timed", False),
+        ("named", False),
+        ("torch.no_grad()", False),
+        ("kept", True),
+        ("unknown", True),
+        ("unknown()", True),
+    ],
 )
 def test_a_decorator_that_keeps_nothing_names_nothing(tmp_path: Path, wrapper: str, *, is_kept: bool) -> None:
     text = WRAPPED.replace("WRAPPER", wrapper)

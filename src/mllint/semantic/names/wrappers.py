@@ -34,18 +34,22 @@ def _only_wraps(model: "Model", decorator: cst.BaseExpression) -> bool:
         return False
     word, inside = decorating.parameters[0].name.value, {id(item) for item in subtree(wrapper.node)}
     named = [item for item in subtree(decorating.node.body) if isinstance(item, cst.Name) and item.value == word]
-    return all(id(name) in inside and _is_called_or_read(wrapper, name) for name in named)
+    return all(_is_read(wrapper, name) or (id(name) in inside and _is_called(wrapper, name)) for name in named)
 
 
-def _is_called_or_read(wrapper: "FunctionInfo", name: cst.Name) -> bool:
-    """``function(*args)``, ``function.__name__``, ``@functools.wraps(function)``."""
+def _is_read(wrapper: "FunctionInfo", name: cst.Name) -> bool:
+    """``function.__name__``."""
+    parent = wrapper.model.tree.parent(name)
+    return isinstance(parent, cst.Attribute) and parent.value is name
+
+
+def _is_called(wrapper: "FunctionInfo", name: cst.Name) -> bool:
+    """``function(*args)``, ``@functools.wraps(function)``."""
     tree = wrapper.model.tree
     parent = tree.parent(name)
     if isinstance(parent, cst.Arg):
         return any(isinstance(around, cst.Decorator) for around in tree.ancestors(name))
-    return (isinstance(parent, cst.Call) and parent.func is name) or (
-        isinstance(parent, cst.Attribute) and parent.value is name
-    )
+    return isinstance(parent, cst.Call) and parent.func is name
 
 
 def given_back(function: "FunctionInfo") -> "FunctionInfo | None":
