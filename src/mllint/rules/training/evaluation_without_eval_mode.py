@@ -4,11 +4,13 @@ Finds evaluations of a model that is in training mode on every way there:
 
 - **Loops** over data in which nothing trains, also in the functions that they call: under `no_grad()`, over a loader
   whose dataset was made for evaluation (`train=False`, `split="test"`), over what is called test or validation data, in
-  a function that is called an evaluation, or when all training of the run is over.
+  a function that is called an evaluation, or when all training of the run is over; or whose model has weights from a
+  file, and every output of it is detached, or made a number.
 - **Single forward passes** under `no_grad()` of what is called test or validation data, in a function called an
-  evaluation, or when all training is over; of such data also with a graph when all training is over; and of a batch of
-  it, `next(iter(test_loader))`, amid the training.
-- **The first call** of a model that gets its weights from a file, or is pretrained, where nothing in the run trains.
+  evaluation, or when all training is over, also in a function that is called there; of such data also with a graph when
+  all training is over; and of a batch of it, `next(iter(test_loader))`, amid the training.
+- **The first call** of a model that gets its weights from a file, or is pretrained, where nothing in the run trains:
+  also of one that an object keeps, whoever makes the object.
 - **Evaluations with `train()` behind them** in the same function, which is to put the model back, and no `eval()`.
 - **Methods of an object** that nobody in sight calls, where another one trains the same network and leaves it in
   training mode, or a loop elsewhere calls both by turns, and its layers ask for it, or a third method calls `eval()`.
@@ -71,9 +73,10 @@ Models in sight of which no layer is known to ask for its mode: whose dropout dr
 the file, whose layers are left out by what their constructors are given, or that its constructor has put to evaluation
 mode, as long as nobody calls `train()`; calls that do not fit `forward` any more, or that tell it what they are for,
 `model(x, train=False)`, unless that only chooses the result. Models out of sight, unless somebody calls their `eval()`
-elsewhere, or their `train()` each time. Models that `from_pretrained` of transformers gave, as long as nothing puts
-them to training mode. Beside what is trained, what nothing updates: a teacher, the network of a perceptual loss.
-`torch.jit.script`, whose result can still be switched, and Paddle's `jit.save`, which switches itself.
+elsewhere, or their `train()` each time, and those that are given parts out of sight, unless somebody calls their
+`eval()`. Models that `from_pretrained` of transformers gave, as long as nothing puts them to training mode. Beside what
+is trained, what nothing updates: a teacher, the network of a perceptual loss. `torch.jit.script`, whose result can
+still be switched, and Paddle's `jit.save`, which switches itself.
 
 What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment; a `train()` in an
 evaluation that draws several outputs of a batch, reads none, or has a comment that says why. Outputs that nobody reads,
@@ -114,7 +117,7 @@ from mllint.semantic.training.inferences import (
     may_train,
 )
 from mllint.semantic.training.pretrained_parts import PRETRAINED, inferences_ready_made
-from mllint.semantic.training.single_evaluations import OFF
+from mllint.semantic.training.single_passes import OFF, SWITCH, switches_gradients_off
 from mllint.semantic.training.trained_for_evaluation import switch_for_evaluation
 
 _HELP_SWITCH = "call `eval()` here, and `train()` before the training goes on"
@@ -149,10 +152,10 @@ def check(loop: cst.For, context: Context) -> Iterator[Finding]:
         yield Finding(switch, "this puts the model to training mode for an evaluation", _HELP_SWITCH)
 
 
-@rule.on(cst.With, cst.FunctionDef, mentions=OFF)
+@rule.on(cst.With, cst.FunctionDef, mentions=(*OFF, SWITCH))
 def check_block(block: cst.With | cst.FunctionDef, context: Context) -> Iterator[Finding]:
     """Report the forward passes of all the data at once, in a block or a function without gradients."""
-    if not single_evaluations.switches_gradients_off(block):
+    if not switches_gradients_off(block):
         return
     yield from _of(single_evaluations.single_evaluations(context.model, block), _HELP, context)
     yield from _of(inferences_elsewhere_loaded(context.model, block.body), _HELP_LOADED, context)

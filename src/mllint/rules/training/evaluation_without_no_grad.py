@@ -4,7 +4,8 @@ Finds loops that evaluate a model over a loader and record a graph of every forw
 gradients from it; and evaluations of all the data at once that do.
 
 A loop evaluates when nothing in it, or in the functions of the project that it calls, computes, clears or clips
-gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there; the
+gradients or steps an optimizer, and when one of these holds: the model is in evaluation mode on every way there, also
+as `from_pretrained` of transformers gives it, where the run makes it, keeps it to itself and trains nothing; the
 dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called test or validation
 data, or the function around the loop an evaluation, and the same model is trained in another loop; every output of
 the model is detached, or made a number, wherever the code reads it. A name alone is never enough. Of a function for
@@ -106,7 +107,7 @@ from mllint.semantic.training import evaluation, few_rounds
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_each, may_evaluate_until_done
 from mllint.semantic.training.data_rounds import AnyLoop, code_of
-from mllint.semantic.training.single_evaluations import evaluations_recorded, inferences_recorded
+from mllint.semantic.training.recorded_passes import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import switches_off_itself
 from mllint.semantic.values import Output, Tensor
 

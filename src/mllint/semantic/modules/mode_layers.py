@@ -145,19 +145,37 @@ def _children_depend(model: "Model", arg: cst.Arg) -> bool | None:
     return True if isinstance(name, str) and name.lower().startswith(NORMALIZING_FIRST) else None
 
 
+def is_given_unseen(value: Value | None, *models: "Model") -> bool:
+    """Whether a module, which one of these files makes, is given a part there that it calls, and that may be any."""
+    definition = value.definition if isinstance(value, Module) else None
+    if not isinstance(value, Module) or definition is None:
+        return False
+    given = ((model, model.value(part)) for model, part in _given_and_called(definition, value.call, models))
+    return any(
+        part is None or (isinstance(part, Module) and depends_on_mode(part, model, *models) is None)
+        for model, part in given
+    )
+
+
 def _is_given_depending(definition: ClassInfo, call: cst.Call | None, models: "tuple[Model, ...]") -> bool:
     """Whether a module is made of one that depends on the mode, and calls it: ``Captioner(encoder, decoder)``."""
+    given = _given_and_called(definition, call, models)
+    return any(depends_on_mode(model.value(part), *models) is True for model, part in given)
+
+
+def _given_and_called(
+    definition: ClassInfo, call: cst.Call | None, models: "tuple[Model, ...]"
+) -> "Iterator[tuple[Model, cst.BaseExpression]]":
+    """What a module is given where it is made, and calls, and the file in which that stands."""
     making = _home(call, models)
     constructor = definition.method("__init__")
     if making is None or call is None or constructor is None or has_star_arguments(call):
-        return False
+        return
     called = _called_of_what_is_given(definition) if constructor.owner is definition else frozenset()
-    given = (
-        argument(call, index - 1, item.name.value)
-        for index, item in enumerate(constructor.parameters)
-        if item.name.value in called
-    )
-    return any(arg is not None and depends_on_mode(making.value(arg.value), *models) is True for arg in given)
+    for index, item in enumerate(constructor.parameters):
+        arg = argument(call, index - 1, item.name.value) if item.name.value in called else None
+        if arg is not None:
+            yield making, arg.value
 
 
 def _all_agree(answers: list[bool | None]) -> bool | None:

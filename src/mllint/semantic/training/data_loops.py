@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _TELLING = (
     "eval", "train", "backward", "no_grad", "inference_mode", "minimize", "load_state_dict", "set_state_dict",
-    "set_dict",
+    "set_dict", "from_pretrained", "detach",
 )  # fmt: skip
 """What a file calls in which anything is known of the modes of models, of gradients, or of what models are for."""
 _NAMED_EVALUATION = re.compile(

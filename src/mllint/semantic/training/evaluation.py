@@ -12,6 +12,7 @@ from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.in_use import is_named, is_never_named, outermost_function
+from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss
 from mllint.semantic.training.callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
@@ -44,7 +45,9 @@ from mllint.semantic.training.runs import LoopRun, Run
 from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
     EVAL,
+    LOADED,
     has_mode_from_file,
+    is_as_loaded,
     is_made_within,
     is_switched_to_training,
     is_trained,
@@ -66,7 +69,7 @@ from mllint.semantic.training.wanted_gradients import (
     wants_no_gradients,
 )
 from mllint.syntax.shape import called_on, string_literal
-from mllint.syntax.walk import subtree
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -290,7 +293,7 @@ def _is_evaluation(found: DataRound, forward: Event) -> bool:
     """Whether a forward pass evaluates: by its mode, the data, or the data's name where it is trained elsewhere."""
     run, module = found.found.run, forward.thing
     assert module is not None
-    if is_evaluated(run, forward):
+    if is_evaluated(run, forward) or _is_used_as_loaded(run, forward, module):
         return True
     loop = found.found.loop
     if isinstance(loop.node, cst.While):
@@ -298,6 +301,17 @@ def _is_evaluation(found: DataRound, forward: Event) -> bool:
     if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
     return is_called_evaluation(found) and not hands_on(found) and is_trained(run, module)
+
+
+def _is_used_as_loaded(run: Run, forward: Event, module: Thing) -> bool:
+    """Whether a run makes a model that is in evaluation mode as a library gives it, keeps it, and trains nothing."""
+    if not is_as_loaded(forward) or not is_made_within(run, Thing(module.roots)):
+        return False
+    if any(event.kind in TRAINING for event in run.events) or modes_before(run, module, forward, LOADED) != {LOADED}:
+        return False
+    names = {root.key for root in module.roots if isinstance(root, Binding)}
+    returned = () if run.frame.function is None else run.frame.function.scope.returns
+    return not any(item.value is not None and names & names_in(item.value) for item in returned)
 
 
 def is_called_evaluation(found: DataRound) -> bool:

@@ -152,7 +152,7 @@ def _trains_while_it_evaluates(found: DataRound, forward: Event) -> bool:
     assert isinstance(loop.node, cst.For)
     is_back = is_put_back(run, forward)
     is_evaluation = (
-        (is_back and are_detached(found.forwards))
+        ((is_back or load_before(run, forward) is not None) and are_detached(found.forwards))
         or role_of(loop.frame, loop.node.iter) == EVALUATION
         or is_without_training(found.found)
         or records_graph(forward) is False

@@ -29,7 +29,7 @@ from mllint.semantic.training.loaded_weights import is_from_file, load_before
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up, is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode, trains_around
-from mllint.semantic.training.outputs import is_dropped
+from mllint.semantic.training.outputs import is_detached, is_dropped
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import (
     FRESH,
@@ -46,6 +46,7 @@ from mllint.semantic.training.turns import is_sampled
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
 from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import last_word
+from mllint.syntax.walk import names_in
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -89,7 +90,7 @@ def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
         if all(infers_in_training_mode(item) and not _is_told_elsewhere(item) for item in occurrences):
             yield call  # one of those who call a function to infer forgets what the others do
     for thing in kept:
-        node = next(_calls_of_kept(model, thing), None)
+        node = next(calls_of_kept(model, thing), None)
         if node is not None and not found:
             yield node
 
@@ -207,7 +208,7 @@ def _is_at_the_beginning(run: Run) -> bool:
     return function.owner.library_bases in ((), ("builtins.object",)) and not function.owner.has_unknown_base
 
 
-def _calls_of_kept(model: "Model", thing: Thing) -> Iterator[cst.Call]:
+def calls_of_kept(model: "Model", thing: Thing) -> Iterator[cst.Call]:
     """The calls of a module that a file, or an object, keeps to infer with: in bodies that nobody in sight calls."""
     name = _kept_as(model, thing)
     if name is None or not _is_never_switched(model, name):
@@ -315,7 +316,10 @@ def _wants_gradients(run: Run, forward: Event) -> bool:
 
 
 def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
-    """Whether neither the module of a forward pass nor a graph leaves the function that makes it."""
+    """Whether neither the module of a forward pass nor a graph leaves the function that makes it.
+
+    No graph does where the output is detached wherever it is read.
+    """
     module, model = forward.thing, function.model
     if module is None or not function.is_plain or not function.is_transparent:
         return False
@@ -324,7 +328,11 @@ def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:
     if any(event.kind is Kind.UNKNOWN and event.concerns(module) for event in run.events):
         return False
     given_back = [statement.value for statement in function.scope.returns if statement.value is not None]
-    return all(hangs_on_nothing(model.value(value)) for value in given_back)
+    names = {root.key for root in module.roots if isinstance(root, Binding)}
+    is_cut = isinstance(forward.node, cst.Call) and is_detached(forward.frame.model, forward.node, also_places=True)
+    return all(
+        (is_cut and names.isdisjoint(names_in(value))) or hangs_on_nothing(model.value(value)) for value in given_back
+    )
 
 
 _SAVING = ("save", "_save_for_lite_interpreter")

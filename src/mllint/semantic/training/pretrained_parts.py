@@ -13,13 +13,14 @@ from mllint.knowledge import networks
 from mllint.knowledge.facts import PADDLE_BUILDERS
 from mllint.semantic.events.places import children_of
 from mllint.semantic.events.steps import Event, Kind
+from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.modes import library_name, network_depends
-from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.names.definitions import ClassInfo, function_around
 from mllint.semantic.names.receivers import making_methods
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.called_modules import module_called
-from mllint.semantic.training.inferences import is_used_as_made
+from mllint.semantic.training.inferences import calls_of_kept, is_used_as_made
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import LOADED, UPDATES, is_updated_in, modes_before, training_forwards
@@ -154,31 +155,54 @@ def _first_use(model: "Model", making: cst.Call) -> cst.Call | None:
     for node in _called_as(model, making):
         if model.runs.always(node, lambda item: _is_of(item, making) and is_used_as_made(item)):
             return node
-    return None
+    return next((node for thing in _kept(model, making) for node in calls_of_kept(model, thing)), None)
+
+
+def _kept(model: "Model", making: cst.Call) -> Iterator[Thing]:
+    """What an object that is no module keeps of what a call in its constructor makes, or of the children of that."""
+    function = function_around(model, making)
+    owner = None if function is None else function.owner
+    if owner is None or owner.has_unknown_base or owner.library_bases not in ((), ("builtins.object",)):
+        return
+    made = [making, *_made_of_children(model, list(_bound(model, making)))]
+    for call in made if function in making_methods(owner) else ():
+        for name in _bound(model, call, attributes=True) if function_around(model, call) is function else ():
+            yield Thing(frozenset({owner}), (f".{name}",))
 
 
 def _called_as(model: "Model", making: cst.Call) -> list[cst.Call]:
     """The calls in a file of what has a name to which it binds what a call makes, or what is made of its children."""
-    whole = list(_bound(model, making))
+    whole = [*_bound(model, making), *_bound(model, making, attributes=True)]
     words = (*whole, *_parts_of(model, whole)) if whole else ()
     return [node for word in words for node in model.calls_by_word.get(word, ())]
 
 
-def _bound(model: "Model", making: cst.Call) -> Iterator[str]:
-    """The names to which a file binds what a call makes."""
+def _bound(model: "Model", making: cst.Call, *, attributes: bool = False) -> Iterator[str]:
+    """The names to which a file binds what a call makes, or those of the attributes of its object."""
     for item in model.tree.ancestors(making):
         if isinstance(item, cst.Assign):
-            yield from (target.target.value for target in item.targets if isinstance(target.target, cst.Name))
+            for target in targets_of(item):
+                if attributes and isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name):
+                    yield target.attr.value
+                elif not attributes and isinstance(target, cst.Name):
+                    yield target.value
         if isinstance(item, cst.BaseSmallStatement):
             return
 
 
 def _parts_of(model: "Model", names: list[str]) -> Iterator[str]:
-    """The names to which a file binds what is made of the children of a model."""
+    """The names to which a file binds what is made of the children of a model, or by which an object keeps it."""
+    for call in _made_of_children(model, names):
+        yield from _bound(model, call)
+        yield from _bound(model, call, attributes=True)
+
+
+def _made_of_children(model: "Model", names: list[str]) -> Iterator[cst.Call]:
+    """What is made of the children of a model with one of some names."""
     for call in model.calls_by_word.get("Sequential", ()):
         whole = children_of(call)
         if isinstance(whole, cst.Name) and whole.value in names:
-            yield from _bound(model, call)
+            yield call
 
 
 def _is_of(occurrence: Occurrence, making: cst.Call) -> bool:

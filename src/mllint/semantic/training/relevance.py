@@ -10,6 +10,7 @@ from mllint.knowledge.words import MODES
 from mllint.semantic import flow
 from mllint.semantic.events.handed_switches import FOR_EACH
 from mllint.semantic.events.kinds import may_name_module, may_name_thing
+from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Function, Module, functions_of
@@ -82,6 +83,8 @@ def _has_event(function: FunctionInfo) -> bool:
             return True  # whatever it is: `getattr(net, "train" if learns else "eval")()`
         if _may_be_forward(model, callee) or _switches_each(model, call):
             return True
+        if _is_known_pass(function, call):
+            return True
         if type(callee) is cst.Attribute and call.args and dotted_path(callee.value) in switched_paths(model):
             return True  # a method of a module, as somebody switches it
         # `getattr(callback, name)(trainer)`: who is called may know what it is given better than its name says.
@@ -91,6 +94,14 @@ def _has_event(function: FunctionInfo) -> bool:
             if value is None and not _is_method_of_data(model, call):
                 return True
     return False
+
+
+def _is_known_pass(function: FunctionInfo, call: cst.Call) -> bool:
+    """Whether a call is surely one of a module, whatever its name, in what is none of a module's own methods."""
+    owner = function.owner
+    if (owner is not None and owner.framework is not None) or dotted_path(call.func) is None or not call.args:
+        return False
+    return isinstance(function.model.value(call.func), Module) and not is_called_loss(call)
 
 
 @worked_out_once

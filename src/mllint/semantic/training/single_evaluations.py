@@ -1,41 +1,30 @@
-"""Evaluations without a loop over the data: all of it at once, or one batch, where no graph is recorded."""
+"""Evaluations without a loop over the data: all of it at once, or one batch, of a model in training mode."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.events.kinds import may_name_module
-from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules.weights import is_trainable
-from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
-from mllint.semantic.training.called_modules import module_called
-from mllint.semantic.training.callers import may_run_without_gradients
 from mllint.semantic.training.data_loops import (
     data_names,
-    fed_names,
     is_named_evaluation,
     is_next,
-    may_be_forward_pass,
 )
-from mllint.semantic.training.data_rounds import TRAINING, is_given_output, loop_over_data
-from mllint.semantic.training.evaluation import evaluates_with_graph
-from mllint.semantic.training.frozen import is_frozen
-from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.data_rounds import is_given_output
 from mllint.semantic.training.in_training_mode import is_made_evaluating, is_put_to_training
-from mllint.semantic.training.made_up import is_made_up
+from mllint.semantic.training.made_up import are_made_up, is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
-from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
+from mllint.semantic.training.outputs import is_dropped, is_used_for_backward
 from mllint.semantic.training.put_back import is_put_back
-from mllint.semantic.training.relevance import is_pass
 from mllint.semantic.training.runs import Occurrence, Run
+from mllint.semantic.training.single_passes import calls_in, is_of_round, runs_pass
 from mllint.semantic.training.sisters import is_left_by_sister
 from mllint.semantic.training.training_modes import (
-    EVAL,
     TRAINED,
     is_switched_to_training,
     is_taken_out,
@@ -46,38 +35,50 @@ from mllint.semantic.training.training_modes import (
     training_forwards,
 )
 from mllint.semantic.training.turns import is_behind_training, steps_several
-from mllint.semantic.training.wanted_gradients import (
-    GRADIENT_WORDS,
-    computes_gradients,
-    is_of_volatile,
-    only_generates,
-    says_gradients,
-)
-from mllint.semantic.values import Function, Module
-from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import children, names_in, subtree
+from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
+from mllint.syntax.walk import names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-OFF = ("no_grad", "inference_mode")
-"""What switches gradients off for a block or a function, to go by the words."""
-
 _BY_HAND = GRADIENT_WORDS - {"backward", "requires_grad", "requires_grad_", "stop_gradient", "set_grad_enabled"}
 """Words of code that computes gradients otherwise than by ``backward()``."""
-_OF_THEIR_OWN = frozenset({cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.Lambda, cst.CompFor})
 
 
 def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
     """The forward passes right in a block without gradients that surely evaluate a model in training mode."""
     if is_test_code(model):
         return
-    calls = [call for call in _calls_in(node) if may_be_in_training_mode(model, call)]
+    calls = [call for call in calls_in(node) if may_be_in_training_mode(model, call) or runs_pass(model, call)]
     if not calls or says_gradients(node.body):
         return
     for call in calls:
-        if model.runs.always(call, partial(_is_in_training_mode, call), accelerated=True):
+        if runs_pass(model, call):
+            found = _asking_passes(model, call)
+            is_meant = bool(found) and all(_is_helped_in_training_mode(call, item) for item in found)
+        else:
+            is_meant = model.runs.always(call, partial(_is_in_training_mode, call), accelerated=True)
+        if is_meant:
             yield call
+
+
+def _asking_passes(model: "Model", call: cst.Call) -> list[Occurrence]:
+    """The forward passes in a function that a call runs, each time, of what may ask for its mode."""
+    inside = (item for item in model.runs.within(call, accelerated=True) if item.event.kind is Kind.FORWARD)
+    return [item for item in inside if mode_matters(item.event, item.run) is not False]
+
+
+def _is_helped_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
+    """Whether a forward pass in a function evaluates in training mode, to go by the call that runs the function."""
+    run, forward = occurrence.run, occurrence.event
+    caller = forward.frame.caller
+    if caller is None or records_graph(forward) is not False or is_of_round(forward):
+        return False
+    if are_made_up(caller.model, [arg.value for arg in call.args]):
+        return False
+    name = "" if caller.function is None else caller.function.name
+    is_asked = (is_named_evaluation(name) or _is_given_test_data(caller.model, call)) and not steps_several(run)
+    return (is_asked or is_behind_training(run, forward)) and _is_of_trained(run, forward)
 
 
 def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
@@ -87,7 +88,7 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
         return
     if says_gradients(function.body):
         return
-    for call in _calls_in(function):
+    for call in calls_in(function):
         if may_be_in_training_mode(model, call) and model.runs.always(call, _is_kept_from_training, accelerated=True):
             yield call
 
@@ -116,7 +117,7 @@ def _is_graph_behind_training(call: cst.Call, occurrence: Occurrence) -> bool:
     if not records_graph(forward) or not is_behind_training(run, forward) or not _is_of_trained(run, forward):
         return False
     model = forward.frame.model
-    is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
+    is_batch = is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     return not is_batch and _is_only_looked_at(run, forward)
 
 
@@ -187,197 +188,7 @@ def _is_kept_from_training(occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     if forward in training_forwards(run) or forward.frame.caller is None or not forward.loops:
         return False
-    return not _is_of_round(forward) and _is_of_trained(run, forward)
-
-
-def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
-    """The forward passes right in a function that surely evaluate a model in evaluation mode, and record a graph.
-
-    All of the data goes through the model at once, such as a graph in a graph network, in a run that trains it too.
-    So it does by a method of the model that only calls the model itself. Of several in statements one right behind the
-    other it is the first.
-    """
-    found = list(_evaluations(model, function))
-    return _first_of_neighbours(model, found, found)
-
-
-def _evaluations(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
-    name = function.name.value
-    if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
-        return
-    for call in _calls_in(function):
-        if _calls_by_method(model, call):
-            inside = list(model.runs.within(call, accelerated=True))
-            if (
-                inside
-                and all(map(_is_recorded_for_nothing, inside))
-                and not isinstance(model.tree.parent(call), cst.Expr)
-            ):
-                yield call
-        elif may_be_forward_pass(model, call) and model.runs.always(call, _is_recorded_for_nothing, accelerated=True):
-            yield call
-
-
-def _calls_by_method(model: "Model", call: cst.Call) -> bool:
-    """Whether a method of a module of the project is called from outside that may be one of its forward passes."""
-    called = model.value(call.func)
-    if not isinstance(called, Function) or not isinstance(called.receiver, Module):
-        return False
-    method = called.definition
-    return method.name != "forward" and is_pass(called) and not says_gradients(method.node.body)
-
-
-def inferences_recorded(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
-    """The forward passes that record a graph, but are detached from it wherever they are read, of a model that a call
-    in the same body puts to evaluation mode. Where a loop is reported, those in it are left to that. Of several in
-    statements one right behind the other, of whichever models the body switches, it is the first.
-    """
-    home, found = model.enclosing_function(switch), _inferences(model, switch)
-    others = (item for item in model.calls_by_word.get("eval", ()) if found and model.enclosing_function(item) is home)
-    return _first_of_neighbours(model, found, [call for other in others for call in _inferences(model, other)])
-
-
-@worked_out_once
-def _inferences(model: "Model", switch: cst.Call) -> list[cst.Call]:
-    return list(_find_inferences(model, switch))
-
-
-def _find_inferences(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
-    path = dotted_path(switch.func.value) if isinstance(switch.func, cst.Attribute) and not switch.args else None
-    if path is None:
-        return
-    function = model.enclosing_function(switch)
-    for call in _passes_of(model, path):
-        if model.enclosing_function(call) is not function:
-            continue
-        if model.gradients.off(call) is True:
-            continue  # as its body says: no run need be followed
-        body = model.tree.module if function is None else function.body
-        loops = list(model.tree.loops_around(call))
-        # A single graph of what is only looked at is gone at once; those of all the rounds take their time.
-        is_read = is_detached(model, call, also_places=bool(loops))
-        if not is_read or says_gradients(body, GRADIENT_WORDS - {"backward"}):
-            continue
-        inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(body))
-        if _holds_of_passes(model, call, inferred) and not any(evaluates_with_graph(model, loop) for loop in loops):
-            yield call
-
-
-def _first_of_neighbours(model: "Model", found: list[cst.Call], beside: list[cst.Call]) -> Iterator[cst.Call]:
-    """Of the forward passes in statements one right behind the other the first: what is put around it takes them in."""
-    holders = {id(_statement(model, call)) for call in beside}
-    for call in found:
-        statement = _statement(model, call)
-        block = None if statement is None else model.tree.parent(statement)
-        body = list(block.body) if isinstance(block, (cst.IndentedBlock, cst.Module)) else []
-        at = next((index for index, item in enumerate(body) if item is statement), 0)
-        if at == 0 or id(body[at - 1]) not in holders:
-            yield call
-
-
-def _statement(model: "Model", call: cst.Call) -> cst.CSTNode | None:
-    return model.tree.nearest(call, cst.SimpleStatementLine)
-
-
-def _passes_of(model: "Model", path: str) -> Iterator[cst.Call]:
-    """The calls in a file of what has a name: also by ``forward``, or by a method of a known class that calls parts."""
-    for word in (path.rpartition(".")[2], "forward"):
-        yield from (
-            call for call in model.calls_by_word.get(word, ()) if dotted_path(call.func) in (path, f"{path}.forward")
-        )
-    for name in model.names_by_word.get(path.rpartition(".")[2], ()):
-        parent = model.tree.parent(name)
-        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        method = model.tree.parent(whole)
-        call = model.tree.parent(method) if isinstance(method, cst.Attribute) and method.value is whole else None
-        is_called = isinstance(call, cst.Call) and call.func is method and dotted_path(whole) == path
-        if isinstance(call, cst.Call) and is_called and _calls_by_method(model, call):
-            yield call
-
-
-def _holds_of_passes(model: "Model", call: cst.Call, holds: Callable[[Occurrence], bool]) -> bool:
-    """Whether something holds of the forward pass that a call is, or of all in the method that it calls, every time."""
-    if not _calls_by_method(model, call):
-        return model.runs.always(call, holds, accelerated=True)
-    inside = [item for item in model.runs.within(call, accelerated=True) if item.event.kind is Kind.FORWARD]
-    return bool(inside) and all(map(holds, inside)) and not isinstance(model.tree.parent(call), cst.Expr)
-
-
-def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) -> bool:
-    run, forward = occurrence.run, occurrence.event
-    if forward.kind is not Kind.FORWARD or forward.thing is None or run.is_cut or not records_graph(forward):
-        return False
-    if beside_training and not is_trained(run, forward.thing):
-        return False  # what the body computes gradients of by `backward()` is something else: an input, say
-    if _is_of_round(forward) or any(_is_left(loop, forward) for loop in forward.loops if loop.frame is forward.frame):
-        return False
-    if is_dropped(forward) or is_made_up(forward) or _is_all_of_a_script(run, forward):
-        return False
-    if is_frozen(run, (forward,)) or computes_gradients(forward) or _switches_gradients_off_itself(forward):
-        return False
-    if forward.called is None or not is_trainable(forward.frame.model, forward.called):
-        return False
-    return modes_before(run, forward.thing, forward) == {EVAL} and not may_run_without_gradients(run.frame.function)
-
-
-def _is_all_of_a_script(run: Run, forward: Event) -> bool:
-    """Whether a script runs its model once, and does not train it, or nothing any more: no graph outlives another."""
-    if run.frame.function is not None or forward.loops or forward.thing is None:
-        return False
-    later = run.events[run.events.index(forward) :]
-    return not any(event.kind in TRAINING for event in later) or not is_trained(run, forward.thing)
-
-
-def _is_left(loop: Loop, forward: Event) -> bool:
-    """Whether a loop is over modules or the like, or something out of sight in it may attack the model."""
-    if isinstance(loop.node, cst.CompFor) or may_be_attacked(loop, forward):
-        return True
-    return is_held_by_another(events(loop.body), (forward,))
-
-
-def _switches_gradients_off_itself(forward: Event) -> bool:
-    """Whether the method that a module's call runs may run without gradients, to go by the words in it.
-
-    Or on volatile variables, to go by the words around.
-    """
-    value = module_called(forward)
-    method = value.definition.called if isinstance(value, Module) and value.definition is not None else None
-    words = () if method is None else (node.value for node in subtree(method.node) if type(node) is cst.Name)
-    return any(word in OFF for word in words) or is_of_volatile(forward) or only_generates(forward)
-
-
-def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
-    run, forward = occurrence.run, occurrence.event
-    module = forward.thing
-    if forward.kind is not Kind.FORWARD or module is None or run.is_cut or not records_graph(forward):
-        return False
-    if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or _is_of_round(forward):
-        return False
-    if is_frozen(run, (forward,)) or _switches_gradients_off_itself(forward):
-        return False
-    if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
-        return False
-    if computes_gradients(forward) or is_used_for_backward(run, forward.frame, forward.node):
-        return False
-    return not may_run_without_gradients(run.frame.function)
-
-
-def _is_of_round(forward: Event) -> bool:
-    """Whether a forward pass is given a batch, by a loop in its own function or around it."""
-    loop = loop_over_data(forward)
-    return (loop is not None and loop.frame is forward.frame) or _is_given_round(forward)
-
-
-def _is_given_round(forward: Event) -> bool:
-    """Whether a forward pass is given what a loop around it runs over: a batch."""
-    args = forward.node.args if isinstance(forward.node, cst.Call) else ()
-    return any(
-        fed_names(loop.frame.model, loop.node) & names_in(part)
-        for loop in forward.loops
-        if isinstance(loop.node, cst.For)
-        for arg in args
-        for part in as_given(forward.frame, arg.value, loop.frame)
-    )
+    return not is_of_round(forward) and _is_of_trained(run, forward)
 
 
 def _is_given_test_data(model: "Model", call: cst.Call) -> bool:
@@ -400,30 +211,6 @@ def _is_batch_of_its_own(binding: Binding) -> bool:
     return type(binding.node) is cst.CompFor or (binding.value is not None and is_next(binding.value))
 
 
-def switches_gradients_off(node: cst.With | cst.FunctionDef) -> bool:
-    """Whether a block is one of ``with no_grad():``, or a function is decorated so, to go by the words."""
-    makers: list[cst.BaseExpression]
-    if isinstance(node, cst.With):
-        makers = [item.item for item in node.items]
-    else:
-        makers = [decorator.decorator for decorator in node.decorators]
-    paths = [dotted_path(maker.func if isinstance(maker, cst.Call) else maker) or "" for maker in makers]
-    return any(path.rpartition(".")[2] in OFF for path in paths)
-
-
-def _calls_in(node: cst.With | cst.FunctionDef) -> Iterator[cst.Call]:
-    """The calls in a block that stand in no loop, and no block or function, of their own."""
-    pending: list[cst.CSTNode] = [node.body]
-    while pending:
-        item = pending.pop(0)
-        kind = type(item)
-        if kind in _OF_THEIR_OWN or (kind is cst.With and switches_gradients_off(item)):  # type: ignore[arg-type]
-            continue
-        if kind is cst.Call:
-            yield item  # type: ignore[misc]
-        pending += children(item)
-
-
 def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     name = "" if forward.frame.function is None else forward.frame.function.name
@@ -433,7 +220,7 @@ def _is_in_training_mode(call: cst.Call, occurrence: Occurrence) -> bool:
     is_evaluation = (is_asked and not steps_several(run)) or is_behind_training(run, forward)
     if records_graph(forward) is not False:
         return False
-    is_batch = _is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
+    is_batch = is_of_round(forward) and not any(map(_is_batch_of_its_own, _test_data_behind(model, call)))
     if is_batch:
         return False
     return (is_evaluation and _is_of_trained(run, forward)) or _is_left_to_others(run, forward, is_named=is_asked)

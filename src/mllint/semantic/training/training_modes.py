@@ -19,7 +19,7 @@ from mllint.semantic.events.places import as_itself, children_given, children_of
 from mllint.semantic.events.steps import Event, Helper, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.modules.mode_layers import depends_on_mode
+from mllint.semantic.modules.mode_layers import depends_on_mode, is_given_unseen
 from mllint.semantic.modules.weights import is_container
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -432,19 +432,27 @@ def mode_matters(forward: Event, run: Run | None = None, *, if_asked: bool | Non
         return matters
     if is_switched_to_training(run, forward.thing, forward):
         matters = _matters(forward, switched=True, if_asked=if_asked)
-    is_unseen = matters is None and (is_out_of_sight(forward) or is_of_any_family(forward))
-    return True if is_unseen and _is_switched_elsewhere(run, forward.thing, forward) else matters
+    if matters is not None or not _is_switched_elsewhere(run, forward.thing, forward, Kind.EVAL, Kind.TRAIN):
+        return matters
+    is_unseen = is_out_of_sight(forward) or is_of_any_family(forward)
+    is_meant = is_unseen or (_is_switched_elsewhere(run, forward.thing, forward, Kind.EVAL) and _is_of_unseen(forward))
+    return True if is_meant else matters
 
 
-def _is_switched_elsewhere(run: Run, module: Thing, forward: Event) -> bool:
+def _is_of_unseen(forward: Event) -> bool:
+    """Whether a module is given parts where it is made of which nothing is known."""
+    return is_given_unseen(module_called(forward), *(frame.model for frame in forward.frame.led_by()))
+
+
+def _is_switched_elsewhere(run: Run, module: Thing, forward: Event, *kinds: Kind) -> bool:
     """Whether somebody means a module to be in evaluation mode for some passes, and this need not find it there.
 
     Who switches to training mode once, before all, may do so out of habit.
     """
     is_meant = any(
-        event.kind is Kind.EVAL or (event.kind is Kind.TRAIN and not set(event.loops).isdisjoint(forward.loops))
+        event.kind is Kind.EVAL or not set(event.loops).isdisjoint(forward.loops)
         for event in run.events
-        if event.thing is not None and covers(event.thing, module)
+        if event.kind in kinds and event.thing is not None and covers(event.thing, module)
     )
     return is_meant and modes_before(run, module, forward) != {EVAL}
 
