@@ -12,19 +12,19 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.semantic.events.kinds import kind_at_sight
-from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.steps import Event, Helper, Kind
 from mllint.semantic.events.things import Thing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.data_sources import hangs_on_nothing
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
 from mllint.semantic.training.in_training_mode import evaluates_in_training_mode, is_put_to_training
+from mllint.semantic.training.kept_networks import is_never_switched, kept_as
 from mllint.semantic.training.loaded_weights import is_from_file, load_before
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up, is_made_up
@@ -57,7 +57,6 @@ _TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.UPDATE, Kind.ZERO, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE,
     Kind.UNSCALE, Kind.SCHEDULE,
 })  # fmt: skip
-_SWITCHING = ("eval", "train", "backward", "minimize")
 
 
 def inferences(model: "Model", load: cst.Call) -> Iterator[cst.Call]:
@@ -187,7 +186,7 @@ def _is_kept_as_loaded(model: "Model", occurrence: Occurrence) -> bool:
     constructor = None if owner is None else owner.methods.get("__init__")
     if owner is None or constructor is None or module is None or constructor is function or owner.model is not model:
         return False
-    if _kept_as(model, module) != owner.name or not _is_at_the_beginning(occurrence.run):
+    if kept_as(model, module) != owner.name or not _is_at_the_beginning(occurrence.run):
         return False
     making = model.runs.run_of(constructor)
     loads = (item for item in making.events if item.thing == module and is_from_file(item))
@@ -195,7 +194,7 @@ def _is_kept_as_loaded(model: "Model", occurrence: Occurrence) -> bool:
         next(loads, None) is not None
         and not making.is_cut
         and modes_at_end(making, module, FRESH) == {FRESH}
-        and _is_never_switched(model, owner.name)
+        and is_never_switched(model, module, owner.name)
         and _is_left_to_infer(occurrence)
     )
 
@@ -210,8 +209,8 @@ def _is_at_the_beginning(run: Run) -> bool:
 
 def calls_of_kept(model: "Model", thing: Thing) -> Iterator[cst.Call]:
     """The calls of a module that a file, or an object, keeps to infer with: in bodies that nobody in sight calls."""
-    name = _kept_as(model, thing)
-    if name is None or not _is_never_switched(model, name):
+    name = kept_as(model, thing)
+    if name is None or not is_never_switched(model, thing, name):
         return
     word = thing.path[0].removeprefix(".") if thing.path else name
     for node in model.calls_by_word.get(word, ()):
@@ -226,29 +225,6 @@ def _is(thing: Thing | None, kept: Thing) -> bool:
     made = [root.scope.model.binding_value(root) for root in thing.roots if isinstance(root, Binding)]
     classes = [value.definition for value in made if isinstance(value, Instance)]
     return len(classes) == len(thing.roots) and all(kept.roots & set(info.lineage) for info in classes)
-
-
-def _kept_as(model: "Model", thing: Thing) -> str | None:
-    """The name, of the file or of its class, by which others get at a module; of an attribute that is bound once."""
-    root = next(iter(thing.roots))
-    if len(thing.roots) != 1 or len(thing.path) != isinstance(root, ClassInfo):
-        return None
-    if isinstance(root, Binding):
-        return root.key if root.scope.parent is None and root.scope.model is model else None
-    bound = [item for item in root.assignments(thing.path[0].removeprefix(".")) if not is_nothing(item)]
-    return root.name if len(bound) == 1 and root.model is model else None
-
-
-def _is_never_switched(model: "Model", name: str) -> bool:
-    """Whether neither a file nor those that import a name of it switch any module's mode, or compute gradients."""
-    others: list[Model | None] = []
-    if model.project is not None:
-        others += [model.neighbour(path) for path in model.project.importers(model.path, name)]
-    if any(word in model.names_by_word for word in GRADIENT_WORDS):
-        return False
-    return all(
-        item is not None and not any(word in item.calls_by_word for word in _SWITCHING) for item in (model, *others)
-    )
 
 
 def _is_left_to_infer(occurrence: Occurrence) -> bool:
