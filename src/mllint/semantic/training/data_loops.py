@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
 _TELLING = (
     "eval", "train", "backward", "no_grad", "inference_mode", "minimize", "load_state_dict", "set_state_dict",
-    "set_dict", "from_pretrained", "detach",
+    "set_dict", "from_pretrained",
 )  # fmt: skip
 """What a file calls in which anything is known of the modes of models, of gradients, or of what models are for."""
+_TAKEN_OFF = ("detach", "numpy")
+"""What it calls where numbers leave the framework for good: nobody trains with them."""
 _NAMED_EVALUATION = re.compile(
     r"(?:^|_)(?:test|testing|tst|val|vali|valid|validate|validation|eval|evaluate|evaluation|dev)(?:_|\d|$)"
 )
@@ -60,7 +62,8 @@ def _is_asked(model: "Model", node: cst.For | cst.CompFor) -> bool:
     name = "" if function is None else function.name.value
     if name in _OF_MODULES or is_within_step(model, function):
         return False
-    is_said = any(word in model.calls_by_word for word in _TELLING)
+    said = model.calls_by_word
+    is_said = any(word in said for word in _TELLING) or all(word in said for word in _TAKEN_OFF)
     return is_said or _is_in_evaluation(model, name) or any(map(is_named_evaluation, names_in(node.iter)))
 
 
