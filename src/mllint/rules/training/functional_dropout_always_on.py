@@ -90,7 +90,6 @@ rule = Rule(
     help="pass `training=self.training`",
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
-    by_default=False,
     applicability=Applicability.SAFE,
 )
 
