@@ -389,12 +389,11 @@ _READERS: dict[str, Reader] = {
 
 EVENT_WORDS = frozenset(_READERS)
 """The last words of the calls that may be events."""
-WORDS = frozenset({*_READERS, *GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - {
-    "update", "save", "scale", "train", "eval", "copy_", "add_", "sub_", "div_", "mul_", "forward", "deepcopy",
-    *lookup.APPLYING,
+MODE_WORDS = frozenset({"train", "eval"})
+WORDS = frozenset({*_READERS, *GRADIENT, "requires_grad", "stop_gradient", "trainable"}) - MODE_WORDS - {
+    *lookup.APPLYING, "update", "save", "scale", "copy_", "add_", "sub_", "div_", "mul_", "forward", "deepcopy",
 }  # fmt: skip
 """Words of which a body that matters to the order of a training has at least one."""
-MODE_WORDS = frozenset({"train", "eval"})
 
 
 # -- what cannot be looked into ----------------------------------------------------------------------------------------
