@@ -339,3 +339,44 @@ def test_a_misspelled_call_raises(framework: str, request: pytest.FixtureRequest
 
     with pytest.raises(AttributeError):
         Misspelled()
+
+
+def answering_classes(nn: Any, base: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Modules whose own ``__getattr__`` asks a part of them, or what is no module."""
+
+    class Part(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.inner = nn.Linear(2, 2)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    class Settings(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.settings = {"width": 3}
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(self.settings, name):
+                return getattr(self.settings, name)
+            return super().__getattr__(name)
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    return Part, Settings
+
+
+def test_torch_own_getattr_does_not_make_up_for_it(torch: Any) -> None:
+    part, settings = answering_classes(torch.nn, torch.nn.Module)
+    with pytest.raises(AttributeError):
+        part()
+    with pytest.raises(AttributeError):
+        settings()(torch.ones(2))
+
+
+def test_paddle_own_getattr_does_not_make_up_for_it(paddle: Any) -> None:
+    part, settings = answering_classes(paddle.nn, paddle.nn.Layer)
+    with pytest.raises(ValueError, match="super"):
+        part()
+    with pytest.raises((AttributeError, ValueError)):
+        settings()(paddle.ones([2]))

@@ -364,7 +364,7 @@ _READERS: dict[str, Reader] = {
     "clear_gradients": _zero,
     "clear_gradient": _zero,
     "zero_": _on_gradient(Kind.ZERO),
-    "copy_": _on_gradient(Kind.WRITE_GRADIENT),
+    **dict.fromkeys(("copy_", "multiply_", "divide_", "scale_"), _on_gradient(Kind.WRITE_GRADIENT)),
     "add_": _changed,
     "sub_": _changed,
     "div_": _on_gradient(Kind.WRITE_GRADIENT),

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import GIVING_PARAMETERS
+from mllint.semantic.expressions.annotations import members
 from mllint.semantic.expressions.arguments import passed_anywhere, passed_for
 from mllint.semantic.modules.contents import Contents, Filling, display_of, is_display, maker_of, mentions_of
 from mllint.semantic.modules.handed_over import is_given_on_elsewhere
 from mllint.semantic.modules.other_objects import from_outside
-from mllint.semantic.modules.trails import LOOKING_AFTER, MAX_STEPS, MOVING, Trail
+from mllint.semantic.modules.trails import LOOKING_AFTER, MAX_STEPS, Trail
 from mllint.semantic.modules.weights import builds_a_program, may_bring_weights
 from mllint.semantic.names.classes import Assignment, Read, Role
-from mllint.semantic.names.conditions import is_in_another_branch
+from mllint.semantic.names.conditions import is_in_another_branch, verdicts
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import Module, Repeated
+from mllint.semantic.values import Module, Repeated, Value
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import constant, dotted_path, subscript_index
 from mllint.syntax.walk import subtree
@@ -34,9 +35,14 @@ if TYPE_CHECKING:
 _OF_LISTS = frozenset({"append", "extend", "insert", "items", "keys", "values", "update", "pop"})
 _ABOUT_LISTS = (cst.Subscript, cst.For, cst.CompFor, cst.Arg, cst.ComparisonTarget, cst.AugAssign)
 _LOOPS = (cst.For, cst.CompFor)
+_PLAIN = frozenset({
+    "builtins.list", "builtins.tuple", "typing.List", "typing.Sequence", "collections.abc.Sequence",
+    "collections.abc.Iterable", "typing.Iterable",
+})  # fmt: skip
 _ONE_BY_ONE = (*_LOOPS, cst.Subscript, cst.Arg)
-# Methods of a module that a class overrides to reach what is not registered.
-_OF_MODULES = LOOKING_AFTER | GIVING_PARAMETERS | MOVING | {"double", "_apply", "children", "sublayers"}
+# Methods of a module that a class overrides to reach what is not registered. One that only moves it is none of them:
+# no optimizer gets to know it by that, and no state dict has it.
+_OF_MODULES = LOOKING_AFTER | GIVING_PARAMETERS | {"_apply", "children", "sublayers"}
 
 
 class Container:
@@ -109,8 +115,12 @@ class Container:
             for place in (read,) if other is None else members.reads(other):
                 if not (is_later and place.method.name == "__init__"):
                     yield place.method.model, place.node
+        wrapped = (
+            [_one_in_list(item) for item in self.model.reaching(self.value)] if isinstance(self.value, cst.Name) else []
+        )
         for name in mentions_of(self.method, self.value):
-            yield self.model, name
+            if not any(name is one for one in wrapped):  # of `blocks = [blocks]` it is the list that counts
+                yield self.model, name
 
     def _other_name(self, read: Read) -> str | None:
         """The attribute that gets the container where it is read, and holds nothing else: ``self.a = self.b``.
@@ -132,13 +142,13 @@ class Container:
         """
         bindings = without_narrowing(self.model.reaching(node)) if self.method.name == "__init__" else []
         wrapped = [binding for binding in bindings if self._puts_one_into_list(binding)]
-        others = [binding for binding in bindings if binding not in wrapped]
+        others = [binding for binding in bindings if binding not in wrapped and not self._is_no_list_yet(binding)]
         parameter = others[0].node if len(others) == 1 else None
         if not isinstance(parameter, cst.Param):
             return False
         if wrapped:
             return self._is_run_through()
-        value = self.model.value(node)
+        value = self._declared_list(parameter) if len(others) < len(bindings) else self.model.value(node)
         is_annotated = isinstance(value, Repeated) and isinstance(value.item, Module)
         given = [] if is_annotated else list(passed_for(self.model, self.method, parameter))
         # Most of what a constructor keeps is no list, and its uses need not be looked at.
@@ -157,11 +167,32 @@ class Container:
         """Whether a single module with weights, given in place of a list of them, is put into one:
         ``if isinstance(blocks, Block): blocks = [blocks]``.
         """
-        display = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
-        items = [item.value for item in display.elements] if isinstance(display, (cst.List, cst.Tuple)) else []
-        one = items[0] if len(items) == 1 and isinstance(items[0], cst.Name) else None
-        value = None if one is None or one.value != binding.key else self.model.value(one)
+        one = _one_in_list(binding)
+        value = None if one is None else self.model.value(one)
         return isinstance(value, Module) and may_bring_weights(value)
+
+    def _is_no_list_yet(self, binding: Binding) -> bool:
+        """Whether whatever is no list is put into one: ``if not isinstance(blocks, (list, tuple)): blocks = [blocks]``.
+
+        So it is a plain list in the end, whatever was given.
+        """
+        one = _one_in_list(binding)
+        test = None if one is None else next((item for item, holds in verdicts(self.model, one) if holds), None)
+        if not isinstance(test, cst.UnaryOperation) or not isinstance(test.operator, cst.Not):
+            return False
+        test = test.expression
+        if not isinstance(test, cst.Call) or len(test.args) != 2:
+            return False
+        asked, kinds = (arg.value for arg in test.args)
+        named = [item.value for item in kinds.elements] if isinstance(kinds, cst.Tuple) else [kinds]
+        is_asked = self.model.qualified_name(test.func) == "builtins.isinstance" and dotted_path(asked) == binding.key
+        return is_asked and all(self.model.qualified_name(item) in _PLAIN for item in named)
+
+    def _declared_list(self, parameter: cst.Param) -> Value | None:
+        """The list of modules with weights that a parameter is declared to be, or may be declared to be."""
+        annotation = parameter.annotation
+        declared = () if annotation is None else members(self.model, annotation.annotation)
+        return next((item for item in declared if isinstance(item, Repeated)), None)
 
     def _is_run_through(self) -> bool:
         """Whether ``forward`` takes the elements one by one."""
@@ -329,6 +360,14 @@ class Container:
         """What stands around each read of the attribute."""
         for read in self.definition.members.reads(self.name):
             yield read.method.model.tree.parent(read.node)
+
+
+def _one_in_list(binding: Binding) -> cst.Name | None:
+    """The name that a statement puts into a list of that name: ``blocks = [blocks]``."""
+    display = binding.value if binding.kind is BindingKind.ASSIGN and not binding.path else None
+    items = [item.value for item in display.elements] if isinstance(display, (cst.List, cst.Tuple)) else []
+    one = items[0] if len(items) == 1 else None
+    return one if isinstance(one, cst.Name) and one.value == binding.key else None
 
 
 def _puts_entry(read: Read) -> bool:

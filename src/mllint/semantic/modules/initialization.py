@@ -9,6 +9,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.conditions import leaves
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import BindingKind
@@ -275,6 +276,12 @@ def _registers(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     return any(_registered_by(definition, method, part) is not None for part in parts)
 
 
+def _sets_part(definition: "ClassInfo", method: "FunctionInfo") -> bool:
+    """Whether a line of the body surely sets a part of the module: that looks for the tables, and asks nobody."""
+    parts = (part for line in method.node.body.body for part in _small_statements(line))
+    return any(isinstance(part, cst.Assign) and _registered_by(definition, method, part) for part in parts)
+
+
 def _relies_on_it(info: "ClassInfo", definition: "ClassInfo") -> bool:
     """Whether a class is used as a module, and initialized by nothing but ``__init__`` of a class that it derives from.
 
@@ -306,11 +313,40 @@ def may_be_initialized_otherwise(definition: "ClassInfo", method: "FunctionInfo"
     """Whether the module may be made ready by something that names no ``__init__``, or is not meant to be made."""
     if any(len(info.bases) > 1 for info in definition.members.subclasses):
         return True  # it is one of several bases: what derives from them initializes the module
-    if any(definition.method(name) for name in ("__new__", "__setattr__", "__getattr__", "__getattribute__")):
+    if any(definition.method(name) for name in ("__new__", "__setattr__", "__getattribute__")):
+        return True
+    answers = definition.method("__getattr__")
+    if answers is not None and not (_sets_part(definition, method) or _has_no_tables(definition, method, answers)):
         return True
     if any(_is_own_metaclass(info, keyword) for info in definition.lineage for keyword in info.node.keywords):
         return True
     return _raises_always(method.node.body) or _hands_on(definition, method)
+
+
+def _has_no_tables(definition: "ClassInfo", method: "FunctionInfo", answers: "FunctionInfo") -> bool:
+    """Whether ``__getattr__`` of a class has nowhere to get the tables from: it asks ``super()``, or what ``__init__``
+    sets as an attribute.
+
+    Were that a module, with tables of its own, it could not be set: only the base's ``__init__`` makes it possible.
+    """
+    model, word = answers.model, answers.parameters[-1].name.value if answers.parameters else ""
+
+    def is_set(path: str) -> bool:
+        receiver, _, name = path.partition(".")
+        places = definition.members.assignments(name) if receiver == answers.self_name else ()
+        return any(place.method is method and isinstance(place.node, cst.Assign) for place in places)
+
+    def is_empty(node: cst.BaseExpression | None) -> bool:
+        if not isinstance(node, cst.Call) or node.args[-1:] == () or dotted_path(node.args[-1].value) != word:
+            return False
+        if isinstance(node.func, cst.Attribute):
+            base = node.func.value
+            return node.func.attr.value == "__getattr__" and isinstance(base, cst.Call) and is_super_call(base)
+        is_plain = model.qualified_name(node.func) == "builtins.getattr" and len(node.args) == 2
+        return is_plain and is_set(dotted_path(node.args[0].value) or "")
+
+    returned = [statement.value for statement in answers.scope.returns]
+    return bool(returned) and leaves(answers.node.body) and all(map(is_empty, returned))
 
 
 def _is_own_metaclass(definition: "ClassInfo", keyword: cst.Arg) -> bool:

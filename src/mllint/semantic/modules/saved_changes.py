@@ -85,8 +85,8 @@ def kept_and_changed(model: "Model", statement: cst.BaseSmallStatement) -> Kept 
 
 def _kept(model: "Model", target: cst.Name, change: cst.CSTNode) -> Kept | None:
     name = keeper_of_result(model, target)
-    if name is not None:
-        return Kept(name, target.value) if is_attached(model, target) and _goes_on(model, target, change) else None
+    if name is not None and is_attached(model, target) and _goes_on(model, target, change):
+        return Kept(name, target.value)
     return _kept_before(model, target, change)
 
 
@@ -180,8 +180,8 @@ def kept_and_changed_by_call(model: "Model", call: cst.Call) -> Iterator[tuple[c
         target = _root(model, changed)
         made = changed if target is None else target  # `dropout(relu(x))`: what is changed has no name
         name = keeper_of_result(model, made)
-        if name is not None:
-            kept = Kept(name, "" if target is None else target.value) if is_attached(model, made) else None
+        if name is not None and is_attached(model, made):
+            kept: Kept | None = Kept(name, "" if target is None else target.value)
         else:
             kept = None if target is None else _kept_before(model, target, place)
         if kept is not None and may_be_needed(model, place):

@@ -105,9 +105,10 @@ class Trail:
                 return self._by_holder(parent.target, steps)
             case cst.Assign() | cst.AnnAssign() if parent.value is node:
                 target = parent.targets[0].target if isinstance(parent, cst.Assign) else parent.target
+                if not isinstance(target, cst.Name):
+                    return not (self.of_weights or self._stays_plain(target, node, steps))
                 holder = self.model.enclosing_function(parent) or self.model.tree.module
-                is_named = isinstance(target, cst.Name)
-                return self._by_names(target, holder, steps) if is_named else not self.of_weights
+                return self._by_names(target, holder, steps)
             case cst.Return() if not self.of_weights:
                 return not self._is_running(node) and self._by_askers(parent, steps)
             case cst.Return() | cst.Yield() | cst.DictElement() | cst.NamedExpr():
@@ -196,6 +197,20 @@ class Trail:
                 reads = owner.members.reads(holder.attr.value)
                 return any(Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in reads)
         return not (self.of_weights or self._is_running(holder))
+
+    def _stays_plain(self, target: cst.BaseExpression, node: cst.BaseExpression, steps: int) -> bool:
+        """Whether a new list of the things becomes an attribute of a module, which registers none, nor do its readers:
+        ``self.heads = [head.to(device) for head in self.heads]``.
+        """
+        owner = owner_of_attribute(self.model, target) if isinstance(target, cst.Attribute) else None
+        if owner is None or owner.framework is None or not is_display(self.model, node):
+            return False
+        name, members = target.attr.value, owner.members  # type: ignore[attr-defined]
+        if members.readers_elsewhere(name) != () or any(from_outside(owner, self.model, name)):
+            return False
+        return not any(
+            Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in members.reads(name)
+        )
 
     def _is_made_here(self, name: cst.Name) -> bool:
         """Whether a name surely stands for a list or dict that is made where it is bound."""

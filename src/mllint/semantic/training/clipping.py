@@ -16,7 +16,7 @@ from mllint.semantic.training.guards import exclude_each_other, not_excluded
 from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.training.scaling import MIXED, is_idle, is_scaled, states_of, uses_scaled
+from mllint.semantic.training.scaling import MIXED, adds, is_idle, is_scaled, states_of, uses_scaled
 from mllint.semantic.training.zeroing import clears_before_step
 from mllint.semantic.values import Object
 from mllint.syntax.shape import argument, string_literal
@@ -262,7 +262,7 @@ def _step_of_clip_alone(occurrence: Occurrence) -> Event | None:
     They have scaled the loss, as the scaler steps with its gradients; nobody near it ever unscales them.
     """
     run, clip = occurrence.run, occurrence.event
-    if run.frame.function is None or any(event.kind in _COMPUTING for event in run.events):
+    if run.frame.function is None or any(event.kind in _COMPUTING and not adds(event.node) for event in run.events):
         return None
     behind = run.events[run.events.index(clip) + 1 :]
     steps = [event for event in behind if uses_scaled(event, clip) and not exclude_each_other(event, clip)]

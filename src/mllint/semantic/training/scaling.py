@@ -351,7 +351,7 @@ def _paths(run: Run, target: Thing | None) -> Paths[_State]:
             case Kind.ZERO if target is None or _concerns(event, target):
                 return None
             case Kind.WRITE_GRADIENT:
-                return state if _adds(event.node) else event
+                return state if adds(event.node) else event
             case Kind.UNKNOWN if state is not None and _may_unscale(event, target):
                 return event
         return state
@@ -363,8 +363,10 @@ _ENDING = (Kind.STEP, Kind.MINIMIZE, Kind.ZERO)
 """After these, the gradients are those of another round."""
 
 
-def _adds(node: cst.CSTNode) -> bool:
-    """Whether a statement adds something to a gradient, such as noise: what is scaled stays so."""
+def adds(node: cst.CSTNode) -> bool:
+    """Whether a statement or call adds something to a gradient, such as noise: what is scaled stays so."""
+    if isinstance(node, cst.Call):
+        return last_word(node.func) in ("add_", "sub_")
     return isinstance(node, cst.AugAssign) and isinstance(node.operator, (cst.AddAssign, cst.SubtractAssign))
 
 
