@@ -22,17 +22,22 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 
+_MAX_DEPTH = 3
+"""How deep in a module the part may lie that keeps a state."""
+
+
 class _Kept(msgspec.Struct, frozen=True):
     """A state that goes with its graph from one forward pass into the next.
 
     ``call`` is that of the recurrent layer, ``path`` what keeps the state. ``touching`` are the other methods,
-    which may begin it anew, or cut it.
+    which may begin it anew, or cut it. ``holder``: the path of the part that keeps it in the module that is called.
     """
 
     call: cst.Call
     model: "Model"
     path: str
     touching: frozenset[str]
+    holder: str = ""
 
 
 def kept_by_module(model: "Model", backward: cst.Call) -> Carried | None:
@@ -47,13 +52,13 @@ def kept_by_module(model: "Model", backward: cst.Call) -> Carried | None:
             continue
         if model.gradients.off(call) is not False or not _outlives(model, call.func, loop):
             continue
-        kept = _state_kept(value.definition)
+        kept = _state_kept(value.definition) or _state_kept_by_part(value.definition, _MAX_DEPTH)
         if kept is None or _may_begin_anew(model, call.func, kept, loop):
             continue
         if _FromCall(model, call).of(loss):
             name = kept.path.partition(".")[2]
             is_here = kept.model is model
-            path = kept.path if is_here else f"{dotted_path(call.func)}.{name}"
+            path = kept.path if is_here else f"{dotted_path(call.func)}.{kept.holder}{name}"
             return Carried(kept.call if is_here else call, (path,), None, model.framework, is_graph_kept)
     return None
 
@@ -91,6 +96,39 @@ def _state_kept(definition: ClassInfo) -> _Kept | None:
         if call is not None and _gives_what_hangs_on(forward, call):
             return _Kept(call, forward.model, key, frozenset(_touching(definition, key.partition(".")[2], forward)))
     return None
+
+
+def _state_kept_by_part(definition: ClassInfo, depth: int) -> _Kept | None:
+    """The state that a part of a module keeps, which every forward pass of the module runs once, for all that it gives.
+
+    Nothing else in the passes of the module speaks of the part.
+    """
+    forward = definition.called
+    if depth == 0 or forward is None or forward.self_name is None:
+        return None
+    if not forward.is_plain or not forward.is_transparent:
+        return None
+    model = forward.model
+    for call in model.tree.calls_in(forward.node.body):
+        value = model.value(call.func)
+        name = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if dotted_path(call.func) != f"{forward.self_name}.{name}" or not isinstance(value, Module):
+            continue
+        if value.definition is None or value.wrappers or model.gradients.off(call) is not False:
+            continue
+        kept = _state_kept(value.definition) or _state_kept_by_part(value.definition, depth - 1)
+        if kept is None or not always_runs(model, call, forward.node) or not _is_only_called(definition, name, call):
+            continue
+        if _gives_what_hangs_on(forward, call):
+            touching = kept.touching.union(_touching(definition, name, forward))
+            return msgspec.structs.replace(kept, touching=touching, holder=f"{name}.{kept.holder}")
+    return None
+
+
+def _is_only_called(definition: ClassInfo, name: str, call: cst.Call) -> bool:
+    """Whether the forward passes of a class read an attribute in one call of it alone."""
+    running = definition.members.reachable("forward")
+    return all(read.node is call.func for read in definition.members.reads(name) if read.method in running)
 
 
 def _is_for_first(model: "Model", binding: Binding, key: str) -> bool:
@@ -197,7 +235,7 @@ def _may_cut(model: "Model", call: cst.Call, path: str, name: str, kept: _Kept) 
         return True
     if dotted_path(call.func) == path:
         return model.gradients.off(call) is not False
-    is_given = any(dotted_path(arg.value) == path for arg in call.args)
+    is_given = any(f"{dotted_path(arg.value)}.".startswith(f"{path}.") for arg in call.args)
     if isinstance(value, Function):
         words = {name, path.rpartition(".")[2], *kept.touching}
         parts = subtree(value.definition.node)
