@@ -54,6 +54,7 @@ PARTS_OF_PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
     # https://einops.rocks/api/einops.layers/: modules of each framework in a module of its own.
     "einops.layers.torch": "torch",
     "einops.layers.paddle": "paddle",
+    "horovod.torch": "torch",
 }
 """Modules that are built on a framework, of packages that are not."""
 
@@ -339,6 +340,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "einops.reduce": Function("tensor", "tensor pattern reduction"),
     "einops.repeat": Function("tensor", "tensor pattern"),
     "einops.einsum": Function("tensor"),
+    # https://horovod.readthedocs.io/en/stable/api.html#module-horovod.torch: "a thin wrapper around an autograd
+    # function. If your input tensor requires gradients, then callings this function will allow gradients to be
+    # computed and backpropagated".
+    "horovod.torch.allreduce": Function("tensor", "tensor average name compression op"),
+    "horovod.torch.allgather": Function("tensor", "tensor name"),
+    "horovod.torch.broadcast": Function("tensor", "tensor root_rank name"),
     # https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.PackedSequence.html
     "torch.nn.utils.rnn.pack_padded_sequence": Function("packed", "input lengths batch_first enforce_sorted"),
     "torch.nn.utils.rnn.pack_sequence": Function("packed", "sequences enforce_sorted"),
@@ -359,6 +366,11 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_ARRAYS)), Function("array")),
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
 }
+
+SAME_GRAPH = frozenset({
+    "torch.mean", "torch.sum", "paddle.mean", "paddle.sum", "horovod.torch.allreduce", "horovod.torch.allgather",
+})  # fmt: skip
+"""Functions that give a number or tensor with the graph of their first argument."""
 
 STATELESS = frozenset({
     "timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath", "einops.layers.torch.Rearrange",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge import facts
 from mllint.semantic.expressions.sources import operands
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import collection, is_as_it_was
@@ -56,6 +57,9 @@ class Meter(Accumulator):
         beginnings = [item for item in definition.assignments(attribute) if item.kind is not BindingKind.AUGMENTED]
         values = [None if item.value is None else item.scope.model.value(item.value) for item in beginnings]
         is_number = bool(values) and all(isinstance(value, Number) for value in values)
+        added = [item.node.value for item in definition.assignments(attribute) if isinstance(item.node, cst.AugAssign)]
+        if any(operands(value) != _terms(definition.model, value) for value in added):
+            return False  # a function that takes tensors alone
         held = (self.model.tree.parent(use.node) for use in self._uses)
         return is_number and not TensorUses().any_of(
             self.model, [item for item in held if isinstance(item, cst.Attribute)]
@@ -144,7 +148,7 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
         return None
     sums = [item for item in model.tree.by_type.get(cst.AugAssign, ()) if model.enclosing_function(item) is info.node]
     for statement in (*sums, *model.assignments_by_scope.get(id(info.scope), ())):
-        parts, target = operands(statement.value) if adds(statement) else [], targets_of(statement)[0]
+        parts, target = _terms(model, statement.value) if adds(statement) else [], targets_of(statement)[0]
         path = collection(target)
         root, _, attribute = (path or "").partition(".")
         is_own = isinstance(statement, cst.AugAssign) or path in map(dotted_path, parts) or _grows(target, statement)
@@ -158,6 +162,13 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
             if kept is not None and is_given(model, call.args[0].value, parameter):
                 return kept
     return _total_of_other(info, parameter, is_given, steps) if steps else None
+
+
+def _terms(model: "Model", value: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """What a value shares its graph with, also where a function of a library hands that on: ``mean(value)``."""
+    while isinstance(value, cst.Call) and value.args and model.qualified_name(value.func) in facts.SAME_GRAPH:
+        value = value.args[0].value
+    return operands(value)
 
 
 def _put_into(info: FunctionInfo, call: cst.Call) -> str | None:
