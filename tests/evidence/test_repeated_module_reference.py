@@ -78,3 +78,25 @@ def test_paddle_one_set_of_weights_under_many_names(paddle: Any) -> None:
         assert module[0] is module[2]
     assert counts(nn.LayerList([nn.Linear(2, 2) for _ in range(3)])) == (6, 6)
     assert counts(nn.LayerList([nn.ReLU()] * 3)) == (0, 0)
+
+
+def test_torch_shallow_copy_has_the_same_weights(torch: Any) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    shallow, deep = copy.copy(net), copy.deepcopy(net)
+    opt = torch.optim.SGD(net.parameters(), lr=1.0)
+    net(torch.ones(1, 2)).sum().backward()
+    opt.step()
+    assert torch.equal(shallow[0].weight, net[0].weight)
+    assert not torch.equal(deep[0].weight, net[0].weight)
+    assert next(iter(shallow.parameters())) is next(iter(net.parameters()))
+
+
+def test_paddle_shallow_copy_has_the_same_weights(paddle: Any) -> None:
+    net = paddle.nn.Sequential(paddle.nn.Linear(2, 2))
+    shallow, deep = copy.copy(net), copy.deepcopy(net)
+    opt = paddle.optimizer.SGD(1.0, parameters=net.parameters())
+    net(paddle.ones([1, 2])).sum().backward()
+    opt.step()
+    assert bool((shallow[0].weight == net[0].weight).all())
+    assert not bool((deep[0].weight == net[0].weight).all())
+    assert shallow.parameters()[0] is net.parameters()[0]

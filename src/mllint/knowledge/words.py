@@ -45,3 +45,8 @@ OF_MODULES = frozenset({
 """What every module has, in one framework or the other, whatever its class defines."""
 OF_WRAPPERS = frozenset({"module", "_layers"})
 """Where the wrappers for several devices have the module itself."""
+WRITING = frozenset({
+    "add_", "sub_", "mul_", "div_", "copy_", "normal_", "uniform_", "fill_", "zero_", "addcmul_", "lerp_", "clamp_",
+    "set_value",
+})  # fmt: skip
+"""Methods of a tensor that write into it."""

@@ -2,8 +2,8 @@
 
 Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`,
 also where a method hands them to another method of the object, which keeps them, or where the code that trains asks
-the object for them: `model.load_state_dict(stopper.best_state)`. And models that are kept so themselves:
-`best_model = model`, in the rounds of a loop that do better.
+the object for them: `model.load_state_dict(stopper.best_state)`. And models that are kept so themselves, or in a
+shallow copy: `best_model = model`, `best_model = copy.copy(model)`, in the rounds of a loop that do better.
 
 ## Why is this bad?
 
@@ -128,6 +128,8 @@ def check_model(statement: cst.Assign, context: Context) -> Iterator[Finding]:
     snapshot = None if is_test_code(context.model) else kept_model(context.model, statement)
     if snapshot is not None:
         said = "is the model itself: training goes on changing it"
+        if isinstance(statement.value, cst.Call):
+            said = "is a shallow copy: training goes on changing its weights"
         message = f"`{snapshot.key}` {said}"
         message = message if len(message) <= _LONGEST_MESSAGE else f"this {said}"
         yield Finding(snapshot.owner, message, f"write `copy.deepcopy({snapshot.path})`")

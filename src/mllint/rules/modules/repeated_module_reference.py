@@ -2,13 +2,16 @@
 
 Finds layers with weights that are put into a list several times over: `[nn.Linear(3, 3)] * 4`,
 `[layer for _ in range(4)]`, or `layers.append(layer)` in a loop, where `layers` are those of a model or it is built of
-them; and those that a loop adds to a module under one name after the other, `net.add_module(str(index), layer)`.
+them; and those that a loop adds to a module under one name after the other, `net.add_module(str(index), layer)`. And
+shallow copies, `target = copy.copy(net)`, where the file takes them for two networks: it loads the state of one into
+the other, or writes the weights of one into those of the other.
 
 ## Why is this bad?
 
 Both make one layer and n references to it. The model has n layers by its printout and by the keys of its state dict,
 and one set of weights: `parameters()` gives them once, all positions learn the same numbers, and a BatchNorm counts
-every pass.
+every pass. `copy.copy` copies the attributes of a module, and with them the very tables of its parameters and parts: a
+target network that is made so learns with the other one, and what is averaged into it is its own weights.
 
 ## Example
 
@@ -30,7 +33,8 @@ layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
 
 Layers without weights (`nn.ReLU`, `nn.Dropout`), which may be used many times; lists whose elements are copied
 (`copy.deepcopy`); code that says that it shares (`shared`, `tied` in the name or condition), or that makes such layers
-one by one on another of several ways; loops that add others which they make anew.
+one by one on another of several ways; loops that add others which they make anew. Shallow copies that share on
+purpose, or may: of which the file does not write the weights of one into the other.
 
 ## Fix safety
 
@@ -50,10 +54,12 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, delete_before, insert_after, replace_between
+from mllint.edits import NodeFix, delete_before, insert_after, rename_attribute, replace_between
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.truth import is_bool
+from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.rounds import repeated_each_round
+from mllint.semantic.modules.shallow_copies import shallow_copy
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module
@@ -69,6 +75,7 @@ rule = Rule(
     applicability=Applicability.UNSAFE,
 )
 
+_LONGEST_MESSAGE = 88
 _DISPLAYS = frozenset({cst.List, cst.Tuple})
 _MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recur|clone|cop(y|ies)", re.IGNORECASE)
 
@@ -125,6 +132,27 @@ def check_rounds(call: cst.Call, context: Context) -> Iterator[Finding]:
             f"every round adds the same layer to the {holder}, with one set of weights",
             "make the layer inside the loop",
         )
+
+
+@rule.on_call("copy.copy")
+def check_copy(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a shallow copy of a module that is taken for another one."""
+    pair = shallow_copy(context.model, call)
+    if pair is not None and not is_test_code(context.model):
+        message = f"`{pair[0]}` has the very weights of `{pair[1]}`: this copy is a shallow one"
+        message = (
+            message
+            if len(message) <= _LONGEST_MESSAGE
+            else "this shallow copy has the very weights of the other module"
+        )
+        yield Finding(call, message, f"write `copy.deepcopy({pair[1]})`", fix=lambda: _deep(call))
+
+
+def _deep(call: cst.Call) -> NodeFix | None:
+    """``copy.deepcopy`` in place of ``copy.copy``."""
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    return NodeFix("copy the weights too", (rename_attribute(call.func, "deepcopy"),), Applicability.UNSAFE)
 
 
 def _is_one_layer(

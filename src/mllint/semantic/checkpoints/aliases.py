@@ -175,12 +175,6 @@ def _keeps_storage(node: cst.BaseExpression, name: str | None) -> bool | None:
     return None
 
 
-WRITING = frozenset({
-    "add_", "sub_", "mul_", "div_", "copy_", "normal_", "uniform_", "fill_", "zero_", "addcmul_", "lerp_", "clamp_",
-    "set_value",
-})  # fmt: skip
-"""The methods of a tensor that do."""
-
 _PARTS = ("parameters", "named_parameters", "modules", "named_modules", "children", "sublayers", "named_sublayers")
 
 

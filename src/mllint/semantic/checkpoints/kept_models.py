@@ -20,7 +20,9 @@ BEST = "best"
 
 def keeps_best(statement: cst.Assign) -> bool:
     """Whether a name or attribute becomes what is called the best."""
-    if len(statement.targets) != 1 or not isinstance(statement.value, (cst.Name, cst.Attribute, cst.Tuple)):
+    if len(statement.targets) != 1 or not isinstance(statement.value, (cst.Name, cst.Attribute, cst.Tuple, cst.Call)):
+        return False
+    if isinstance(statement.value, cst.Call) and last_word(statement.value.func) != "copy":
         return False
     return any(BEST in (last_word(part) or "").lower() for part in items_of(statement.targets[0].target))
 
@@ -31,7 +33,10 @@ def kept_model(model: "Model", statement: cst.Assign) -> Snapshot | None:
     Not where the module is made anew by a round of the loop, or may be by a method: then it is another one each time.
     Nor where something is loaded into it in the function: that may be the best state, from a file.
     """
-    for node in items_of(statement.value):
+    value = statement.value
+    if isinstance(value, cst.Call) and model.qualified_name(value.func) == "copy.copy" and len(value.args) == 1:
+        value = value.args[0].value
+    for node in items_of(value):
         path = dotted_path(node)
         alias = None if path is None else alias_of(model, node)
         if alias is None or path is None or alias.is_entry or BEST in path.lower():

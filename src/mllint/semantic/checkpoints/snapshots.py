@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
-from mllint.knowledge.words import LOADING, UPDATING
-from mllint.semantic.checkpoints.aliases import WRITING, Alias, alias_of, writes_into
+from mllint.knowledge.words import LOADING, UPDATING, WRITING
+from mllint.semantic.checkpoints.aliases import Alias, alias_of, writes_into
 from mllint.semantic.checkpoints.better import is_asked_from_outside, is_kept_for_better
 from mllint.semantic.checkpoints.saving import is_saved_below
 from mllint.semantic.names.receivers import method_of_receiver
