@@ -1,8 +1,9 @@
 """## What it does
 
 Finds generators of parameters, such as `model.parameters()` or `filter(lambda p: p.requires_grad, ...)`, that are bound
-to a name and gone through twice: also those that a constructor keeps, and a method clips, which every step calls; that
-a function or method of the project gives back; or that stand for a parameter which nobody has given.
+to a name and gone through twice: also those that a constructor keeps, or a method where there are none yet, and another
+method clips, which every step calls; that a function or method of the project gives back; or that stand for a parameter
+which nobody has given.
 
 ## Why is this bad?
 

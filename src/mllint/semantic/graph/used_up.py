@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import GIVING_PARAMETERS
 from mllint.semantic.expressions.narrowed import default_given
 from mllint.semantic.graph.consumers import MAX_STEPS, Consumer, consumer
 from mllint.semantic.names.blocks import may_come_from
+from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.scopes import Binding, BindingKind, Block, Scope
 from mllint.semantic.names.uses import bound_by, uses
 from mllint.semantic.values import Function, Method, Module, Symbol
+from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -109,10 +112,14 @@ def _is_walk_generator(model: "Model", call: cst.Call) -> bool:
 
 
 def _walks(model: "Model", node: cst.CSTNode) -> bool:
-    """Whether a call goes through the parts of a module, as a generator or a list."""
+    """Whether a call goes through the parts of a module, as a generator or a list.
+
+    What has ``parameters()`` and is not known is one: what is made of them is gone through once, whatever they are.
+    """
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
-    return node.func.attr.value in _WALKS and isinstance(model.value(node.func.value), Module)
+    value, word = model.value(node.func.value), node.func.attr.value
+    return word in _WALKS and (isinstance(value, Module) or (value is None and word in GIVING_PARAMETERS))
 
 
 # -- twice -------------------------------------------------------------------------------------------------------------
@@ -260,7 +267,8 @@ def _always_runs(model: "Model", node: cst.CSTNode, binding: Binding) -> bool:
 def _holds_elsewhere(model: "Model", binding: Binding) -> bool:
     """Whether another function finds what was bound.
 
-    So it is with an attribute that only the constructor sets, and a name of the module that is bound once.
+    So it is with an attribute that only the constructor sets, or that another method sets where there is none yet, and
+    a name of the module that is bound once.
     """
     scope = binding.scope
     if "." not in binding.key:
@@ -268,7 +276,22 @@ def _holds_elsewhere(model: "Model", binding: Binding) -> bool:
     if not isinstance(scope.node, cst.FunctionDef) or binding.key.count(".") != 1:
         return False
     method = model.function_info(scope.node)
-    if method.owner is None or method.name != "__init__":
+    if method.owner is None:
         return False
-    name = binding.key.partition(".")[2]
-    return len(list(method.owner.members.assignments(name))) == 1
+    places = list(method.owner.members.assignments(binding.key.partition(".")[2]))
+    if method.name == "__init__":
+        return len(places) == 1
+    others = [place for place in places if place.node is not binding.node]
+    return _is_set_once(scope.model, binding) and all(
+        place.method is not None and place.method.name == "__init__" for place in others
+    )
+
+
+def _is_set_once(model: "Model", binding: Binding) -> bool:
+    """Whether a test lets a statement set an attribute only where there is none yet: ``if self.kept is None:``."""
+    for test, holds in verdicts(model, binding.node):
+        match test:
+            case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=other)]):
+                if holds and dotted_path(left) == binding.key and constant(other) is None:
+                    return True
+    return False
