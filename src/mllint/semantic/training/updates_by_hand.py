@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.names.definitions import FunctionInfo, function_around
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import attributes
 from mllint.semantic.values import Function
@@ -31,7 +33,11 @@ def updates_by_hand(model: "Model") -> Iterator[tuple[cst.CSTNode, str]]:
             continue
         seen.add(id(statement))
         loop = _loop_of_backward(model, statement)
-        if loop is not None and _is_kept(model, gradient, loop) and not _may_clear(model, loop):
+        if loop is None:
+            is_endless = _is_called_in_rounds(model, gradient, statement)
+        else:
+            is_endless = _is_kept(model, gradient, loop) and not _may_clear(model, loop)
+        if is_endless:
             yield statement, owner
 
 
@@ -91,15 +97,71 @@ def _is_kept(model: "Model", gradient: cst.Attribute, loop: cst.For | cst.While)
     return False
 
 
+def _is_called_in_rounds(model: "Model", gradient: cst.Attribute, statement: cst.CSTNode) -> bool:
+    """Whether all in sight who call the method around an update do so in the rounds of a loop, none of which clears.
+
+    The method computes the gradients, nothing in the class speaks of clearing, and the tensor is one that the
+    constructor has made, or of a module that it has.
+    """
+    info = function_around(model, statement)
+    owner = None if info is None else info.owner
+    if info is None or owner is None or owner.has_unknown_base or any(owner.subclasses):
+        return False
+    if not any(last_word(call.func) == "backward" for call in model.tree.calls_in(info.node)):
+        return False
+    if not _is_made_once(model, gradient, info) or owner.members.may_be_read_elsewhere(info.name):
+        return False
+    loops = [_loop_of_rounds(model, call) for call, _ in calls_of(model, info)]
+    if not loops or any(loop is None or _may_clear(model, loop) for loop in loops):
+        return False
+    return not any(_speaks_of_clearing(part.node) for part in owner.lineage) and not _calls_clearing(model, info.node)
+
+
+def _loop_of_rounds(model: "Model", call: cst.Call) -> cst.For | cst.While | None:
+    """The innermost loop around a call that goes round more than once."""
+    loops = model.tree.loops_around(call)
+    return next(
+        (loop for loop in loops if not (has_one_round(loop) if isinstance(loop, cst.For) else runs_once(loop))), None
+    )
+
+
+def _is_made_once(model: "Model", gradient: cst.Attribute, info: FunctionInfo) -> bool:
+    """Whether a tensor is an attribute, or of one, that nothing sets but what the constructor runs."""
+    node: cst.BaseExpression = gradient.value
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    if len(bindings) == 1 and bindings[0].kind is BindingKind.LOOP and bindings[0].value is not None:
+        node = bindings[0].value
+        while isinstance(node, cst.Call):
+            is_wrapped = last_word(node.func) in ("enumerate", "list") and node.args
+            node = node.args[0].value if is_wrapped else node.func
+    receiver, _, rest = (dotted_path(node) or "").partition(".")
+    if receiver != info.self_name or info.owner is None or not rest:
+        return False
+    members = info.owner.members
+    places = [  # `self.w -= self.w.grad` sets it to the same tensor
+        place for place in members.assignments(rest.partition(".")[0]) if not isinstance(place.node, cst.AugAssign)
+    ]
+    return bool(places) and all(place.method in members.setting_up for place in places)
+
+
 def _may_clear(model: "Model", loop: cst.For | cst.While) -> bool:
     """Whether anything in the function of a loop, or what it calls, may clear gradients, by its name."""
     function = model.enclosing_function(loop)
-    for part in subtree(model.tree.module if function is None else function):
-        if isinstance(part, cst.Name) and _CLEARING.search(part.value):
-            return True
-        if isinstance(part, (cst.Assign, cst.AnnAssign, cst.Del)) and _writes_gradient(part):
-            return True
-    called = [model.value(call.func) for call in model.tree.calls_in(loop)]
+    return _speaks_of_clearing(model.tree.module if function is None else function) or _calls_clearing(model, loop)
+
+
+def _speaks_of_clearing(code: cst.CSTNode) -> bool:
+    """Whether some code has a name that speaks of clearing, or sets gradients."""
+    return any(
+        (isinstance(part, cst.Name) and _CLEARING.search(part.value))
+        or (isinstance(part, (cst.Assign, cst.AnnAssign, cst.Del)) and _writes_gradient(part))
+        for part in subtree(code)
+    )
+
+
+def _calls_clearing(model: "Model", code: cst.CSTNode) -> bool:
+    """Whether a function that some code calls speaks of clearing."""
+    called = [model.value(call.func) for call in model.tree.calls_in(code)]
     functions = [value.definition for value in called if isinstance(value, Function)]
     return any(
         isinstance(part, cst.Name) and _CLEARING.search(part.value) for info in functions for part in subtree(info.node)
