@@ -4,9 +4,9 @@ Finds training loops that compute gradients and step an optimizer in every round
 clear them once for all the batches of a loader, in every tenth round only, or in one branch of two that make the loss.
 And methods that compute gradients and step with an optimizer which their object keeps, where nothing in the class, or
 in the files that import it, ever clears them. And loops that update by hand, `weight -= rate * weight.grad`, with a
-gradient that nobody clears, or call a method that does so in every round. And closures that do not clear what they compute, for an optimizer that calls them several
-times in one step: `LBFGS`. Where the step is in a function of the project, and some of those who call it in a loop
-clear the gradients, the calls of the others are reported.
+gradient that nobody clears, or call a method that does so in every round. And closures that do not clear what they
+compute, for an optimizer that calls them several times in one step: `LBFGS`. Where the step is in a function of the
+project, and some of those who call it in a loop clear the gradients, the calls of the others are reported.
 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them.

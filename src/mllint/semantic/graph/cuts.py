@@ -92,6 +92,9 @@ class Cuts:
                 return [Cut(node, ".data", framework, False, node.value, of_anything=not is_loss)]
             case cst.Name() | cst.Attribute():
                 return self._name(node)
+            case cst.ListComp() if isinstance(self.model.tree.parent(node), (cst.Return, cst.Arg)):
+                # A list that has a name may grow; who asks for gradients may want those of its elements.
+                return [] if "grad" in self.model.names_by_word else self._follow(node.elt)
             case cst.Subscript() if string_literal(subscript_index(node)) is None:  # not `graph.data["x"]`: no tensor
                 return self._follow(node.value)
         return []
