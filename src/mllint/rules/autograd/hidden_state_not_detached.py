@@ -1,7 +1,7 @@
 """## What it does
 
 Finds training loops that hand the hidden state of a recurrent network from one iteration to the next without
-`detach()`, and call `backward()` in every iteration. Also where the network keeps the state itself:
+`detach()`, and call `backward()` in every iteration. Also where the network, or a part of it, keeps the state itself:
 `output, self.hidden = self.rnn(x, self.hidden)`.
 
 ## Why is this bad?

@@ -57,9 +57,10 @@ moved: `conv.weight = nn.Parameter(kernel.cuda(), requires_grad=False)`. Modules
 over, but for such lists; and those, too, where a call gives a list that is registered. A list of one module that is
 read as `self._teacher[0]`: that hides it on purpose. Containers whose elements somebody looks after by hand: gives
 their `parameters()` to an optimizer, as they may do themselves, calls their `train()`, sets their weights as
-attributes. What the method that makes it deletes again, once the weights are in a parameter. Sequences of layers that
-are registered one by one, by `forward` too. Parameters that only hold a place: `forward` sets the list anew, or nothing
-but its length is read. Files that build static graphs with `paddle.static`, where the program holds the parameters.
+attributes; who only moves them, `to(device)`, looks after none. What the method that makes it deletes again, once the
+weights are in a parameter. Sequences of layers that are registered one by one, by `forward` too. Parameters that only
+hold a place: `forward` sets the list anew, or nothing but its length is read. Files that build static graphs with
+`paddle.static`, where the program holds the parameters.
 
 ## Fix safety
 
