@@ -270,16 +270,10 @@ def _is_of_layer(definition: "ClassInfo") -> bool:
     return any(fact is not None and fact.kind in ("layer", "loss", "rnn", "container") for fact in known)
 
 
-def _registers(definition: "ClassInfo", method: "FunctionInfo") -> bool:
-    """Whether a line of the method's body surely registers something."""
-    parts = (part for line in method.node.body.body for part in _small_statements(line))
+def _registers(definition: "ClassInfo", method: "FunctionInfo", kind: type = cst.CSTNode) -> bool:
+    """Whether a line of the method's body, a statement of some kind, surely registers something."""
+    parts = (part for line in method.node.body.body for part in _small_statements(line) if isinstance(part, kind))
     return any(_registered_by(definition, method, part) is not None for part in parts)
-
-
-def _sets_part(definition: "ClassInfo", method: "FunctionInfo") -> bool:
-    """Whether a line of the body surely sets a part of the module: that looks for the tables, and asks nobody."""
-    parts = (part for line in method.node.body.body for part in _small_statements(line))
-    return any(isinstance(part, cst.Assign) and _registered_by(definition, method, part) for part in parts)
 
 
 def _relies_on_it(info: "ClassInfo", definition: "ClassInfo") -> bool:
@@ -315,8 +309,9 @@ def may_be_initialized_otherwise(definition: "ClassInfo", method: "FunctionInfo"
         return True  # it is one of several bases: what derives from them initializes the module
     if any(definition.method(name) for name in ("__new__", "__setattr__", "__getattribute__")):
         return True
-    answers = definition.method("__getattr__")
-    if answers is not None and not (_sets_part(definition, method) or _has_no_tables(definition, method, answers)):
+    answers = definition.method("__getattr__")  # which an assignment does not ask
+    sets_parts = answers is not None and _registers(definition, method, cst.Assign)
+    if answers is not None and not (sets_parts or _has_no_tables(definition, method, answers)):
         return True
     if any(_is_own_metaclass(info, keyword) for info in definition.lineage for keyword in info.node.keywords):
         return True
