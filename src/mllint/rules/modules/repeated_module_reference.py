@@ -47,7 +47,6 @@ are learned change.
 - [paddle.nn.LayerList](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/nn/LayerList_en.html)
 """
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -58,13 +57,10 @@ from mllint.edits import NodeFix, delete_before, insert_after, rename_attribute,
 from mllint.rule import Finding, Rule
 from mllint.semantic.expressions.truth import is_bool
 from mllint.semantic.files.testing import is_test_code
-from mllint.semantic.modules.rounds import repeated_each_round
+from mllint.semantic.modules.rounds import is_one_layer, repeated_each_round
 from mllint.semantic.modules.shallow_copies import shallow_copy
-from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path, fingerprint, last_word
-from mllint.syntax.walk import subtree
+from mllint.syntax.shape import constant, last_word
 
 rule = Rule(
     code="ML403",
@@ -77,7 +73,6 @@ rule = Rule(
 
 _LONGEST_MESSAGE = 88
 _DISPLAYS = frozenset({cst.List, cst.Tuple})
-_MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recur|clone|cop(y|ies)", re.IGNORECASE)
 
 
 def _may_repeat(node: cst.BinaryOperation) -> bool:
@@ -95,7 +90,7 @@ def check_product(node: cst.BinaryOperation, context: Context) -> Iterator[Findi
             continue
         if not is_bool(context.model, times):  # `batch_norm * [layer]` adds the layer or leaves it out
             layers = [element.value for element in display.elements]
-            if any(_is_one_layer(layer, node, context) for layer in layers):
+            if any(is_one_layer(context.model, layer, node) for layer in layers):
                 yield _product(node, display, times, context)
 
 
@@ -115,7 +110,7 @@ def check_comprehension(clause: cst.CompFor, context: Context) -> Iterator[Findi
         return
     kinds = {binding.kind for binding in context.bindings(node.elt)}
     made_before = bool(kinds) and kinds <= {BindingKind.ASSIGN, BindingKind.PARAMETER}
-    if made_before and _is_one_layer(node.elt, node, context):
+    if made_before and is_one_layer(context.model, node.elt, node):
         yield Finding(node, help="make the layer inside the comprehension")
 
 
@@ -125,7 +120,7 @@ def check_rounds(call: cst.Call, context: Context) -> Iterator[Finding]:
     layers; and ``net.add_module(str(index), layer)`` in such a loop.
     """
     layer = repeated_each_round(context.model, call)
-    if layer is not None and _is_one_layer(layer, call, context, is_part=True):
+    if layer is not None and is_one_layer(context.model, layer, call, is_part=True):
         holder = "list" if last_word(call.func) == "append" else "module"
         yield Finding(
             call,
@@ -153,43 +148,6 @@ def _deep(call: cst.Call) -> NodeFix | None:
     if not isinstance(call.func, cst.Attribute):
         return None
     return NodeFix("copy the weights too", (rename_attribute(call.func, "deepcopy"),), Applicability.UNSAFE)
-
-
-def _is_one_layer(
-    layer: cst.BaseExpression, node: cst.BaseExpression, context: Context, *, is_part: bool = False
-) -> bool:
-    """Whether a list repeats one layer with weights, becomes part of a model, and does not say that it shares."""
-    if not isinstance(context.value(layer), Module) or _says_so(dotted_path(layer) or ""):
-        return False
-    is_part = is_part or isinstance(layer, cst.Call)
-    child: cst.CSTNode = node
-    for ancestor in context.ancestors(node):
-        match ancestor:
-            case cst.CompFor() | cst.For() if ancestor.iter is child:
-                return False  # its elements may be copied one by one
-            case cst.Call():
-                is_part = is_part or isinstance(context.value(ancestor), Module)
-                if child is not ancestor.func and _says_so(dotted_path(ancestor.func) or ""):
-                    return False
-            case cst.If() | cst.IfExp() if _says_so(fingerprint(ancestor)) or _makes_each(ancestor, layer):
-                return False  # one of the ways shares, and another copies
-            case cst.Assign() if any(_says_so(dotted_path(item.target) or "") for item in ancestor.targets):
-                return False
-            case cst.FunctionDef() | cst.ClassDef() if _says_so(ancestor.name.value):
-                return False
-        child = ancestor
-    return is_part and has_weights(context.model, layer) is True
-
-
-def _makes_each(choice: cst.CSTNode, layer: cst.BaseExpression) -> bool:
-    """Whether one of several ways makes such layers one by one, so that the others are known to share."""
-    made = [part.elt for part in subtree(choice) if isinstance(part, (cst.ListComp, cst.GeneratorExp))]
-    calls = [part.func for part in (layer, *made) if isinstance(part, cst.Call)]
-    return len(calls) > 1 and isinstance(layer, cst.Call) and fingerprint(layer.func) in map(fingerprint, calls[1:])
-
-
-def _says_so(text: str) -> bool:
-    return _MEANT.search(text) is not None
 
 
 def _one_each(

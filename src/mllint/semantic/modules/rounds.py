@@ -1,5 +1,8 @@
-"""Layers that every round of a loop adds to the same model, or to the same list, of which one is built then."""
+"""Layers that every round of a loop adds to the same model, or to the same list, of which one is built then; and
+whether what repeats a layer says that it shares it.
+"""
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -11,12 +14,14 @@ from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Module
-from mllint.syntax.shape import called_on, constant, dotted_path, last_word, leaves_loop, runs_once
+from mllint.syntax.shape import called_on, constant, dotted_path, fingerprint, last_word, leaves_loop, runs_once
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _COUNTING, _GROWS = "range", "append"
+_MEANT = re.compile(r"shar(e|ed|ing)|(?<![a-z])tie[ds]?(?![a-z])|tying|recur|clone|cop(y|ies)", re.IGNORECASE)
 _NAMED = 2
 """With how many arguments a module is added under a name."""
 
@@ -86,3 +91,41 @@ def _is_built(model: "Model", holder: cst.Name) -> bool:
         if isinstance(call, cst.Call) and isinstance(model.value(call), Module):
             return True
     return False
+
+
+# -- what it says of itself --------------------------------------------------------------------------------------------
+
+
+def is_one_layer(model: "Model", layer: cst.BaseExpression, node: cst.BaseExpression, *, is_part: bool = False) -> bool:
+    """Whether a list repeats one layer with weights, becomes part of a model, and does not say that it shares."""
+    if not isinstance(model.value(layer), Module) or _says_so(dotted_path(layer) or ""):
+        return False
+    is_part = is_part or isinstance(layer, cst.Call)
+    child: cst.CSTNode = node
+    for ancestor in model.tree.ancestors(node):
+        match ancestor:
+            case cst.CompFor() | cst.For() if ancestor.iter is child:
+                return False  # its elements may be copied one by one
+            case cst.Call():
+                is_part = is_part or isinstance(model.value(ancestor), Module)
+                if child is not ancestor.func and _says_so(dotted_path(ancestor.func) or ""):
+                    return False
+            case cst.If() | cst.IfExp() if _says_so(fingerprint(ancestor)) or _makes_each(ancestor, layer):
+                return False  # one of the ways shares, and another copies
+            case cst.Assign() if any(_says_so(dotted_path(item.target) or "") for item in ancestor.targets):
+                return False
+            case cst.FunctionDef() | cst.ClassDef() if _says_so(ancestor.name.value):
+                return False
+        child = ancestor
+    return is_part and has_weights(model, layer) is True
+
+
+def _makes_each(choice: cst.CSTNode, layer: cst.BaseExpression) -> bool:
+    """Whether one of several ways makes such layers one by one, so that the others are known to share."""
+    made = [part.elt for part in subtree(choice) if isinstance(part, (cst.ListComp, cst.GeneratorExp))]
+    calls = [part.func for part in (layer, *made) if isinstance(part, cst.Call)]
+    return len(calls) > 1 and isinstance(layer, cst.Call) and fingerprint(layer.func) in map(fingerprint, calls[1:])
+
+
+def _says_so(text: str) -> bool:
+    return _MEANT.search(text) is not None
