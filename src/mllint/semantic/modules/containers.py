@@ -256,7 +256,10 @@ class Container:
             return True
         if any(read.method.name in _OF_MODULES for read in members.reads(self.name)):
             return True
-        trails = ((Trail(self.definition, model, made_in=self.method), node) for model, node in self._names())
+        names = self._names()
+        trails = (
+            (Trail(self.definition, model, made_in=self.method, kept_as=self.name), node) for model, node in names
+        )
         if any(trail.leads_on(node, MAX_STEPS) for trail, node in trails):
             return True
         if self.maker is not None and any(

@@ -54,7 +54,7 @@ class Trail:
     ``made_in``: the method that makes it; what registers it there is not too late, though ``forward`` runs it.
     ``of_weights``: it is no module, but something that a module has; nothing matters but whether it is set as an
     attribute, under whatever name: ``setattr(self, f"weight{i}", cell.weight)``. ``of_part``: only some of several are
-    meant; whoever freezes those looks after none.
+    meant; whoever freezes those looks after none. ``kept_as``: the attribute that holds them, of which its module asks.
     """
 
     def __init__(
@@ -66,8 +66,10 @@ class Trail:
         made_in: "FunctionInfo | None" = None,
         of_weights: bool = False,
         of_part: bool = False,
+        kept_as: str | None = None,
     ) -> None:
         self.model = model
+        self.kept_as = kept_as
         self.of_weights = of_weights
         self.of_part = of_part
         running = frozenset["FunctionInfo"]() if definition is None else definition.members.reachable("forward")
@@ -206,7 +208,9 @@ class Trail:
         if owner is None or owner.framework is None or not is_display(self.model, node):
             return False
         name, members = target.attr.value, owner.members  # type: ignore[attr-defined]
-        if members.readers_elsewhere(name) != () or any(from_outside(owner, self.model, name)):
+        if name != self.kept_as and (
+            members.readers_elsewhere(name) != () or any(from_outside(owner, self.model, name))
+        ):
             return False
         return not any(
             Trail(owner, read.method.model, self._seen).leads_on(read.node, steps - 1) for read in members.reads(name)
