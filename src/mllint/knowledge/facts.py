@@ -367,11 +367,6 @@ FUNCTIONS: Mapping[str, Function] = {
     **dict.fromkeys((f"numpy.{name}" for name in _words(_NUMPY_NUMBERS)), Function("number")),
 }
 
-SAME_GRAPH = frozenset({
-    "torch.mean", "torch.sum", "paddle.mean", "paddle.sum", "horovod.torch.allreduce", "horovod.torch.allgather",
-})  # fmt: skip
-"""Functions that give a number or tensor with the graph of their first argument."""
-
 STATELESS = frozenset({
     "timm.layers.DropPath", "timm.layers.drop.DropPath", "timm.models.layers.DropPath", "einops.layers.torch.Rearrange",
     "einops.layers.torch.Reduce", "einops.layers.paddle.Rearrange", "einops.layers.paddle.Reduce",

@@ -50,3 +50,7 @@ WRITING = frozenset({
     "set_value",
 })  # fmt: skip
 """Methods of a tensor that write into it."""
+SAME_GRAPH = frozenset({
+    "torch.mean", "torch.sum", "paddle.mean", "paddle.sum", "horovod.torch.allreduce", "horovod.torch.allgather",
+})  # fmt: skip
+"""Functions that give a number or tensor with the graph of their first argument."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from mllint.knowledge import facts
+from mllint.knowledge.words import SAME_GRAPH
 from mllint.semantic.expressions.sources import operands
 from mllint.semantic.graph.accumulation import Accumulator
 from mllint.semantic.graph.additions import collection, is_as_it_was
@@ -166,7 +166,7 @@ def _total(info: FunctionInfo, parameter: str, stands_for: "_Test | None" = None
 
 def _terms(model: "Model", value: cst.BaseExpression) -> list[cst.BaseExpression]:
     """What a value shares its graph with, also where a function of a library hands that on: ``mean(value)``."""
-    while isinstance(value, cst.Call) and value.args and model.qualified_name(value.func) in facts.SAME_GRAPH:
+    while isinstance(value, cst.Call) and value.args and model.qualified_name(value.func) in SAME_GRAPH:
         value = value.args[0].value
     return operands(value)
 
