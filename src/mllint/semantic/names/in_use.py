@@ -194,7 +194,8 @@ def _is_left_in_class(model: "Model", method: cst.CSTNode, holder: cst.CSTNode) 
     if not isinstance(method, cst.FunctionDef) or not isinstance(holder, cst.ClassDef):
         return False
     word = method.name.value
-    if not word.startswith("_") or word.endswith("__") or method.decorators:
+    # What ends with one may be meant for a method that Python calls, and misspelled: `__init_`.
+    if not word.startswith("_") or word.endswith("_") or method.decorators:
         return False
     key = ("left in class", id(method))
     if key not in model.remembered:
