@@ -189,7 +189,7 @@ def _is_left_inside(model: "Model", inner: cst.CSTNode, outer: cst.CSTNode) -> b
 def _is_left_in_class(model: "Model", method: cst.CSTNode, holder: cst.CSTNode) -> bool:
     """Whether a method is there for its own class alone, by its name, and nothing in the project says that again.
 
-    Of a class of which all bases are in sight, or have no such method to call; and nothing looks methods up.
+    In a program of several files. Of a class of which all bases are in sight, or have no such method to call; and nothing looks methods up.
     """
     if not isinstance(method, cst.FunctionDef) or not isinstance(holder, cst.ClassDef):
         return False
@@ -209,7 +209,8 @@ def _is_private_left(model: "Model", method: cst.FunctionDef, owner: "ClassInfo"
         return False
     # Bases and heirs have methods of the same name, and may well mean this one.
     named = re.compile(rb"(?<!\bdef )\b" + re.escape(word.encode()) + rb"\b")
-    if model.project is None or model.project.is_written_anywhere(model.path, named):
+    project = model.project
+    if project is None or not project.is_of_program(model.path) or project.is_written_anywhere(model.path, named):
         return False
     if len(_words_of(model, word)) > 1 or _is_named_by_others(model, method):
         return False
