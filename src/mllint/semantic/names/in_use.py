@@ -189,7 +189,8 @@ def _is_left_inside(model: "Model", inner: cst.CSTNode, outer: cst.CSTNode) -> b
 def _is_left_in_class(model: "Model", method: cst.CSTNode, holder: cst.CSTNode) -> bool:
     """Whether a method is there for its own class alone, by its name, and nothing in the project says that again.
 
-    In a program of several files. Of a class of which all bases are in sight, or have no such method to call; and nothing looks methods up.
+    In a program of several files, of a class of which all bases are in sight, or have no such method to call; and
+    where nothing looks methods up.
     """
     if not isinstance(method, cst.FunctionDef) or not isinstance(holder, cst.ClassDef):
         return False
