@@ -59,7 +59,7 @@ PARTS_OF_PACKAGES: Mapping[str, Literal["torch", "paddle"]] = {
 """Modules that are built on a framework, of packages that are not."""
 
 APPLYING: Mapping[str, Given] = {
-    # https://docs.monai.io/en/stable/inferers.html: the predictor is called for each window of the input.
+    # The predictor is called for each window of the input, in the mode in which it is (run with 1.6.1).
     "monai.inferers.sliding_window_inference": Given(3, "predictor"),
     "monai.inferers.utils.sliding_window_inference": Given(3, "predictor"),
     "torch.nn.parallel.data_parallel": Given(0, "module"),

@@ -135,11 +135,8 @@ def check_copy(call: cst.Call, context: Context) -> Iterator[Finding]:
     pair = shallow_copy(context.model, call)
     if pair is not None and not is_test_code(context.model):
         message = f"`{pair[0]}` has the very weights of `{pair[1]}`: this copy is a shallow one"
-        message = (
-            message
-            if len(message) <= _LONGEST_MESSAGE
-            else "this shallow copy has the very weights of the other module"
-        )
+        if len(message) > _LONGEST_MESSAGE:
+            message = "this shallow copy has the very weights of the other module"
         yield Finding(call, message, f"write `copy.deepcopy({pair[1]})`", fix=lambda: _deep(call))
 
 

@@ -65,8 +65,11 @@ def as_itself(node: cst.BaseExpression) -> cst.BaseExpression:
     return before_methods(node, GIVING_ITSELF)
 
 
-def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:
-    """The parameter that a function gives back, the very object: where it is given in a call, and its name."""
+def handed_back(function: FunctionInfo, place: tuple[int | None, ...] = ()) -> tuple[int | None, str] | None:
+    """The parameter that a function gives back, the very object: where it is given in a call, and its name.
+
+    ``place`` is where it stands in what the function gives back: ``(0,)`` of ``return net, optimizer``.
+    """
     if not function.is_transparent or not function.scope.returns:
         return None
     own = function.parameters if function.self_name is None else function.parameters[1:]
@@ -74,7 +77,7 @@ def handed_back(function: FunctionInfo) -> tuple[int | None, str] | None:
     for position, item in (*positional, *((None, item) for item in function.node.params.kwonly_params)):
         name = item.name.value
         bindings = function.scope.bindings.get(name, [])
-        if bindings and place_in_returns(function, bindings[0]) == () and all(map(_stays_itself, bindings)):
+        if bindings and place_in_returns(function, bindings[0]) == place and all(map(_stays_itself, bindings)):
             return position, name
     return None
 

@@ -202,10 +202,12 @@ class Frame(msgspec.Struct, eq=False):
     def _called(self, node: cst.Call, steps: int) -> Thing | None:
         """What a call hands through: ``net.to(device)``, ``DataParallel(net)``, ``Sequential(*net.children())``."""
         whole = itself_of(self.model, node) or children_of(node) or inside_of(self.model, node)
-        if whole is not None:
-            return self.thing(whole, steps - 1)
+        return self._handed_back(node, (), steps) if whole is None else self.thing(whole, steps - 1)
+
+    def _handed_back(self, node: cst.Call, place: tuple[int | None, ...], steps: int) -> Thing | None:
+        """What a function of the project is given and gives back, as a whole or at a place of a tuple."""
         called = self.model.value(node.func)
-        back = handed_back(called.definition) if isinstance(called, Function) else None
+        back = handed_back(called.definition, place) if isinstance(called, Function) else None
         if back is None or has_star_arguments(node):
             return None
         given = argument(node, *back)
@@ -271,6 +273,8 @@ class Frame(msgspec.Struct, eq=False):
                     parts = [element.value for element in value.elements]
                     if binding.path[0] < len(parts) and len(binding.path) == 1:
                         return self.thing(parts[binding.path[0]], steps - 1) or own
+                if binding.path and isinstance(value, cst.Call):
+                    return self._handed_back(value, binding.path, steps) or own
                 if binding.path:
                     return _named(unpacked_from(self, binding), steps) or own
                 return self._alias(value, steps) or own

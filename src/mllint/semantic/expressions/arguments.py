@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 KIND_QUESTIONS = ("hasattr", "isinstance", "type", "callable")
 """What is called to ask what something is."""
-_CLASS_ITSELF = ("cls",)
-"""What a class is called in its own methods: ``return cls(network)``."""
 MAX_CALLS = 12
 """With more calls than this a parameter counts as unknown."""
 
@@ -128,18 +126,21 @@ def _making(model: "Model", owner: ClassInfo) -> Iterator[cst.Call]:
     ``super().__init__(...)`` in one that has its own.
     """
     heirs = _heirs(model, owner.name)
-    for word in (owner.name, *heirs, *_CLASS_ITSELF):
+    for word in (owner.name, *heirs, "cls"):
         for call in model.calls_by_word.get(word, ())[: MAX_CALLS + 1]:
             callee = model.value(call.func)
-            if isinstance(callee, ClassObject):
-                made = callee.definition.method("__init__")
-                if made is not None and made.owner is not None and made.owner.is_same_as(owner):
-                    yield call
+            made = callee.definition.method("__init__") if isinstance(callee, ClassObject) else None
+            if made is not None and _is_of(made, owner):
+                yield call
     for call in model.calls_by_word.get("__init__", ()) if heirs else ():
         called = model.value(call.func)
-        holder = called.definition.owner if isinstance(called, Function) and called.receiver is not None else None
-        if holder is not None and holder.is_same_as(owner):
+        if isinstance(called, Function) and called.receiver is not None and _is_of(called.definition, owner):
             yield call
+
+
+def _is_of(method: FunctionInfo, owner: ClassInfo) -> bool:
+    """Whether a method stands in the body of a class."""
+    return method.owner is not None and method.owner.is_same_as(owner)
 
 
 def _heirs(model: "Model", name: str) -> list[str]:
