@@ -124,7 +124,7 @@ class Context:
 
     def line_break(self, statement: cst.CSTNode) -> str:
         """The line end and indentation with which a statement beside this one begins."""
-        blocks = [item for item in self._tree.ancestors(statement) if isinstance(item, cst.IndentedBlock)]
+        blocks = [item for item in self._tree.ancestors(statement) if isinstance(item, (cst.IndentedBlock, cst.Match))]
         default = self._tree.module.default_indent
         indents = [default if block.indent is None else block.indent for block in blocks]
         return self._tree.module.default_newline + "".join(reversed(indents))

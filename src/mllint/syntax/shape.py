@@ -333,7 +333,7 @@ def last_statement(suite: cst.BaseSuite) -> cst.CSTNode | None:
 
 
 def leaves_loop(body: cst.BaseSuite) -> bool:
-    """Whether a loop's body leaves the loop in its first round, whatever is tested there."""
+    """Whether a loop's body leaves the loop in its first round, whatever is tested there, unless something fails."""
     pending: list[cst.CSTNode] = [body]
     while pending:
         item = pending.pop()
@@ -405,7 +405,9 @@ def _counted(branch: cst.If, loop: cst.For) -> tuple[type[cst.BaseCompOp], int] 
 
 
 _LEAVING = frozenset({cst.Break, cst.Return, cst.Raise})
-_OF_THEIR_OWN = frozenset({cst.If, cst.For, cst.While, cst.FunctionDef, cst.ClassDef})
+_OF_THEIR_OWN = frozenset({
+    cst.If, cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.ExceptHandler, cst.ExceptStarHandler, cst.MatchCase,
+})  # fmt: skip
 
 
 def has_star_arguments(call: cst.Call) -> bool:

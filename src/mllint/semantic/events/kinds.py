@@ -19,7 +19,7 @@ from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
-from mllint.syntax.shape import dotted_path, string_literal
+from mllint.syntax.shape import constant, dotted_path, string_literal
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def kind_of(frame: Frame, node: cst.BaseExpression) -> Called | None:
         return Called("module", is_proven=False)
     kinds = [kind for kind, pattern in _NAMES.items() if pattern.search(word)]
     if len(kinds) != 1 or not (is_given or kinds == ["scaler"]):
-        return None
+        # `mover = self.optimizer`: what it stands for says more.
+        stands_for = None if kinds or not isinstance(node, cst.Name) else only_assigned(frame.model, node)
+        return kind_of(frame, stands_for) if isinstance(stands_for, (cst.Name, cst.Attribute)) else None
     return Called(kinds[0], is_proven=False)
 
 
@@ -122,11 +124,12 @@ def _kind_of_value(value: Value | None) -> str | None:
 
 
 def _kind_of_bindings(bindings: Iterable[Binding | ClassInfo], steps: int) -> str | None:
-    """What a name is bound to on all ways; where something unknown makes it on one, the others say what it is."""
+    """What a name is bound to on all ways; where something unknown makes or gives it on one, the others say it."""
     kinds = {binding: _kind_of_binding(binding, steps) for binding in bindings}
     known = set(kinds.values()) - {None}
     unknown = [binding for binding, kind in kinds.items() if kind is None]
-    if len(known) != 1 or (unknown and ("other" in known or not all(map(_is_made_out_of_sight, unknown)))):
+    comes_from_outside = all(_is_made_out_of_sight(item) or _is_default(item) for item in unknown)
+    if len(known) != 1 or (unknown and ("other" in known or not comes_from_outside)):
         return None
     return known.pop()
 
@@ -140,6 +143,13 @@ def _kind_of_element(frame: Frame, thing: Thing) -> str | None:
 
 def _is_made_out_of_sight(binding: Binding | ClassInfo) -> bool:
     return isinstance(binding, Binding) and binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.Call)
+
+
+def _is_default(binding: Binding | ClassInfo) -> bool:
+    """Whether a parameter stands for what is made where nothing is given: ``if optimizer is None: optimizer = ...``."""
+    if not isinstance(binding, Binding) or binding.kind is not BindingKind.PARAMETER:
+        return False
+    return constant(getattr(binding.node, "default", None)) is None
 
 
 def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
@@ -276,7 +286,9 @@ def used_as(model: "Model", node: cst.BaseExpression) -> str | None:
     if "step" in words and not words & _OF_ENGINES:
         if words & _OF_SCALERS:
             return "scaler"
-        if words & _OF_SCHEDULERS and not words & _CLEARS:
+        # A rate is what optimizers of Paddle give, too.
+        says_rate = _OF_SCHEDULERS - {"get_lr"} if model.framework == "paddle" else _OF_SCHEDULERS
+        if words & says_rate and not words & _CLEARS:
             return "scheduler"
         if words & (_CLEARS | _OF_OPTIMIZERS) or _is_only_one_to_step(model, key, node):
             return "optimizer"

@@ -226,6 +226,50 @@ def _asks_for_multiple(test: cst.BaseExpression) -> bool:
     return isinstance(division.operator, cst.Modulo) and integer_literal(division.right) != 1
 
 
+def counts_to_length(branches: Branches) -> bool:
+    """Whether a test asks for the last of as many rounds as something has elements, and for no others.
+
+    That is ``(i + 1) % len(loader) == 0``, or ``i + 1 == len(loader)``.
+    """
+    test = getattr(branches.node, "test", None)
+    return test is not None and all(_asks_for_last(branches.frame, way) for way in _ways(test))
+
+
+def _ways(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The tests of which one has to come out true: those that stand on both sides of an ``or``."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
+        return [*_ways(test.left), *_ways(test.right)]
+    return [test]
+
+
+def _asks_for_last(frame: Frame, test: cst.BaseExpression) -> bool:
+    compared = (part for part in subtree(test) if isinstance(part, cst.Comparison))
+    sides = [side for part in compared for side in (part.left, *(item.comparator for item in part.comparisons))]
+    return any(_is_length(frame, count) for count in (*_divisors(test), *sides))
+
+
+def divisors(branches: Branches) -> list[cst.BaseExpression]:
+    """What a test of the number of a round divides it by."""
+    test = getattr(branches.node, "test", None)
+    return [] if test is None else _divisors(test)
+
+
+def _divisors(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    parts = (part for part in subtree(test) if isinstance(part, cst.BinaryOperation))
+    return [part.right for part in parts if isinstance(part.operator, cst.Modulo)]
+
+
+def _is_length(frame: Frame, count: cst.BaseExpression, steps: int = _MAX_STEPS) -> bool:
+    """Whether the length of something goes into a number, also into one that a name is bound to."""
+    names = [item for item in subtree(count) if isinstance(item, (cst.Name, cst.Attribute))]
+    if any(isinstance(name, cst.Name) and name.value == "len" for name in names):
+        return True
+    sources = [
+        frame.given(binding) or (frame, binding.value) for name in names for binding in frame.model.reaching(name)
+    ]
+    return steps > 0 and any(value is not None and _is_length(home, value, steps - 1) for home, value in sources)
+
+
 def _counts(frame: Frame, test: cst.BaseExpression, loop: Loop, steps: int) -> bool:
     if steps <= 0:
         return False

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import CLEARING
+from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.makers import is_accelerator, makers_of
 from mllint.semantic.events.participants import value_called_on
 from mllint.semantic.events.steps import Event, Kind, Loop
@@ -31,11 +32,24 @@ def may_act_on(event: Event, held: Thing, run: Run, loop: Loop) -> bool:
     )
 
 
-def are_two_of_one_call(one: Thing | None, other: Thing | None) -> bool:
-    """Whether two things are those that one call gives in two places: ``first, second = self.optimizers()``."""
-    roots = [next(iter(thing.roots)) for thing in (one, other) if thing and len(thing.roots) == 1 and not thing.path]
-    calls = [root for root in roots if isinstance(root, Binding) and isinstance(root.value, cst.Call) and root.path]
-    return len(calls) == 2 and calls[0].value is calls[1].value and calls[0].path != calls[1].path
+def is_sister(event: Event, optimizer: Thing | None) -> bool:
+    """Whether what is cleared is another one of those that a call gives: ``first, second = self.optimizers()``.
+
+    It may not be a module that the call gives with its optimizer: ``net, optimizer = initialize(net, optimizer)``.
+    """
+    mine, other = _of_call(event.thing), _of_call(optimizer)
+    if mine is None or other is None or mine.value is not other.value or mine.path == other.path:
+        return False
+    receiver = called_on(event.node)
+    called = None if receiver is None else kind_of(event.frame, receiver)
+    return called is not None and called.kind == "optimizer"
+
+
+def _of_call(thing: Thing | None) -> Binding | None:
+    """What binds a thing that a call gives in one of several places."""
+    root = next(iter(thing.roots)) if thing is not None and len(thing.roots) == 1 and not thing.path else None
+    is_one = isinstance(root, Binding) and isinstance(root.value, cst.Call) and bool(root.path)
+    return root if is_one and isinstance(root, Binding) else None
 
 
 def is_given(event: Event, step: Event) -> bool:

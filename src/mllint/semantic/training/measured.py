@@ -7,11 +7,13 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Loop
 from mllint.semantic.graph.placement import reads_clock
-from mllint.syntax.shape import dotted_path, integer_literal
+from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, targets_of
 from mllint.syntax.walk import subtree
 
 _FEW = 20
 """Up to how many rounds a loop is taken for a trial."""
+_REACHING = (cst.Equal, cst.GreaterThan, cst.GreaterThanEqual)
+"""How a number is compared that grows."""
 _SAYS_MEASURING = re.compile(
     r"benchmark|profil|measur|throughput|latency|speed_?test|(?:test|check|peak|max)_?memory|memory_?(?:us|test|cost|foot)",
     re.IGNORECASE,
@@ -30,12 +32,25 @@ def only_measures(loop: Loop) -> bool:
     last = loop.node.body.body[-1] if isinstance(loop.node, (cst.For, cst.While)) and loop.node.body.body else None
     if not isinstance(last, cst.If) or not any(isinstance(part, cst.Break) for part in subtree(last)):
         return False
-    compared = (item.comparator for item in last.test.comparisons) if isinstance(last.test, cst.Comparison) else ()
-    numbers = [integer_literal(item) for item in compared]
     entered = [item.item for item in subtree(last) if type(item) is cst.WithItem]
     contexts = (dotted_path(getattr(item, "func", item)) for item in entered)
-    is_short = isinstance(last.test, cst.Comparison) and any(number is not None and number < _FEW for number in numbers)
-    return is_short or any("profile" in (path or "") for path in contexts)
+    return _is_of_few_rounds(last.test, loop.node) or any("profile" in (path or "") for path in contexts)
+
+
+def _is_of_few_rounds(test: cst.BaseExpression, loop: cst.CSTNode) -> bool:
+    """Whether a test is whether something has come to a small number: not what is left of a division, nor what the loop
+    sets back, such as the rounds that were no better than the best one.
+    """
+    match test:
+        case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator, bound)]):
+            number = integer_literal(bound)
+        case _:
+            return False
+    if number is None or number >= _FEW or not isinstance(operator, _REACHING):
+        return False
+    is_divided = any(isinstance(getattr(part, "operator", None), cst.Modulo) for part in subtree(left))
+    set_back = (target for part in subtree(loop) if type(part) is cst.Assign for target in targets_of(part))
+    return not is_divided and all(fingerprint(target) != fingerprint(left) for target in set_back)
 
 
 def _is_repeated_for_time(loop: Loop) -> bool:

@@ -17,6 +17,7 @@ from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.training.data_loops import is_next
+from mllint.semantic.training.guards import counts_to_length, divisors
 from mllint.semantic.training.lambda_rates import falls_by, shares
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import (
@@ -181,38 +182,7 @@ def _arms(event: Event, loop: Loop) -> list[tuple[Branches | Attempt, int]]:
 def _adds_up(step: Event, loop: Loop) -> bool:
     """Whether an optimizer steps whenever the gradients of some batches are added up, of fewer than there are."""
     tests = [arm for arm, _ in _arms(step, loop) if isinstance(arm, Branches)]
-    return len(tests) == 1 and bool(_counted(tests[0])) and not counts_to_length(tests[0])
-
-
-def counts_to_length(branches: Branches) -> bool:
-    """Whether a test asks for the last of as many rounds as something has elements.
-
-    That is ``(i + 1) % len(loader) == 0``, or ``i + 1 == len(loader)``.
-    """
-    test = getattr(branches.node, "test", None)
-    compared = () if test is None else (part for part in subtree(test) if isinstance(part, cst.Comparison))
-    sides = [side for part in compared for side in (part.left, *(item.comparator for item in part.comparisons))]
-    return any(_is_length(branches.frame, count) for count in (*_counted(branches), *sides))
-
-
-def _counted(branches: Branches) -> list[cst.BaseExpression]:
-    """What a test of the number of a round divides it by."""
-    test = getattr(branches.node, "test", None)
-    parts = () if test is None else subtree(test)
-    return [
-        part.right for part in parts if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Modulo)
-    ]
-
-
-def _is_length(frame: Frame, count: cst.BaseExpression, steps: int = 4) -> bool:
-    """Whether the length of something goes into a number, also into one that a name is bound to."""
-    names = [item for item in subtree(count) if isinstance(item, (cst.Name, cst.Attribute))]
-    if any(isinstance(name, cst.Name) and name.value == "len" for name in names):
-        return True
-    sources = [
-        frame.given(binding) or (frame, binding.value) for name in names for binding in frame.model.reaching(name)
-    ]
-    return steps > 0 and any(value is not None and _is_length(home, value, steps - 1) for home, value in sources)
+    return len(tests) == 1 and bool(divisors(tests[0])) and not counts_to_length(tests[0])
 
 
 def _falls_too_fast(made: Construction, size: cst.BaseExpression) -> bool:

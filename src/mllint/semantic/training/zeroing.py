@@ -17,11 +17,18 @@ from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_seldom, is_setting, stays
+from mllint.semantic.training.guards import (
+    counts_rounds,
+    counts_to_length,
+    exclude_each_other,
+    is_seldom,
+    is_setting,
+    stays,
+)
 from mllint.semantic.training.holders import (
-    are_two_of_one_call,
     is_cleared_by_handler,
     is_given,
+    is_sister,
     may_act_on,
     was_made_with,
 )
@@ -30,7 +37,6 @@ from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, w
 from mllint.semantic.training.one_sided import is_cleared_on_one_side
 from mllint.semantic.training.own_steps import keeps_gradients
 from mllint.semantic.training.paths import Paths
-from mllint.semantic.training.rates import counts_to_length
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Value, is_object, own_method
 from mllint.syntax.iteration import sources
@@ -227,7 +233,7 @@ def _leaves_alone(model: "Model", optimizer: str, owner: ClassInfo) -> bool:
 
     Or of those that objects keep whose class is neither the ``owner`` of this one, nor one of its bases, nor derived.
     """
-    calls = (call for word in _CLEARING for call in model.calls_by_word.get(word, ()))
+    calls = _clearing_calls(model)
     if not all(_clears_another(model, call, optimizer) or _is_kept_by_others(model, call, owner) for call in calls):
         return False
     if model.project is None:
@@ -235,7 +241,7 @@ def _leaves_alone(model: "Model", optimizer: str, owner: ClassInfo) -> bool:
     home = model.path
     paths = dict.fromkeys(path for word in _CLEARING[:3] for path in model.project.importers(home, word))
     for other in map(model.neighbour, paths) if len(paths) <= _MAX_FILES else (None,):
-        calls = (call for word in _CLEARING for call in (() if other is None else other.calls_by_word.get(word, ())))
+        calls = iter(()) if other is None else _clearing_calls(other)
         if other is None or not all(
             _is_kept_by_others(other, call, owner)
             or (_is_kept(other, call) and _clears_another(other, call, optimizer))
@@ -243,6 +249,20 @@ def _leaves_alone(model: "Model", optimizer: str, owner: ClassInfo) -> bool:
         ):
             return False
     return not model.project.is_written_near(home, _CLEARS_PART)
+
+
+def _clearing_calls(model: "Model") -> Iterator[cst.Call]:
+    """The calls in a file that may clear gradients; what `layer.bias.data.zero_()` sets to zero is no gradient."""
+    for word in _CLEARING:
+        for call in model.calls_by_word.get(word, ()):
+            if word != _IN_PLACE or not _is_of_parameter(called_on(call)):
+                yield call
+
+
+def _is_of_parameter(cleared: cst.BaseExpression | None) -> bool:
+    """Whether an expression is an attribute of something that by no name on the way is a gradient."""
+    words = [] if cleared is None else (dotted_path(cleared) or "").split(".")
+    return len([word for word in words if word != "data"]) > 1 and not any("grad" in word for word in words)
 
 
 def _clears_another(model: "Model", call: cst.Call, optimizer: str) -> bool:
@@ -309,9 +329,11 @@ def may_clear(event: Event, step: Event) -> bool:
     """Whether an event may clear the gradients that an optimizer steps with."""
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
-        return (is_given(event, step) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
-    is_other = are_two_of_one_call(event.thing, optimizer)
-    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or is_other or exclude_each_other(event, step):
+        may_do_so = (is_given(event, step) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
+        return may_do_so and not exclude_each_other(event, step)
+    if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
+        return False
+    if is_sister(event, optimizer):
         return False
     if event.thing is None or optimizer is None or event.thing.may_be(optimizer):
         return True
