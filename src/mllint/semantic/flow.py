@@ -33,7 +33,7 @@ from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.stars import handed_on_to
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.graph.data_sources import hangs_on_nothing
+from mllint.semantic.graph.data_sources import is_mere_data
 from mllint.semantic.names.classes import fields_of
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import (
@@ -161,8 +161,7 @@ def read_statement(frame: Frame, statement: cst.CSTNode) -> Seen | None:
     if kind is cst.Assign and name in ("requires_grad", "stop_gradient", "trainable"):
         value = frame.value(target.value)
         thaws = constant(statement.value) is (name != "stop_gradient")  # type: ignore[attr-defined]
-        is_data = hangs_on_nothing(value) and not (isinstance(value, Tensor) and value.parameter)
-        if isinstance(value, Module) or (not thaws and (is_data or is_output(frame, target.value))):
+        if isinstance(value, Module) or (not thaws and (is_mere_data(value) or is_output(frame, target.value))):
             return None  # an attribute that no parameter of the module asks for; data, or what is taken off its graph
         return Seen(Kind.THAW if thaws else Kind.FREEZE, owner_of_parameters(frame, target.value))
     if kind is cst.Assign and name == "training":
@@ -327,6 +326,8 @@ def _freeze(frame: Frame, call: cst.Call) -> Seen | None:
     if receiver is None or is_of_tensor or _is_own_function(frame, call):
         return None
     thaws = last_word(call.func) != "freeze" and (not call.args or constant(call.args[0].value) is True)
+    if not thaws and is_mere_data(frame.value(receiver)):
+        return None
     return Seen(Kind.THAW if thaws else Kind.FREEZE, frame.thing(receiver))
 
 

@@ -15,7 +15,8 @@ a few literals, `for phase in ("train", "val")`, counts round by round. Data may
 where the model is in evaluation mode. A method of the model that calls layers, `network.encode(x)` or
 `network.decode(**batch)`, is a forward pass as well, also where the model is one of several, or of a class out of
 sight: then modules of the project call layers in their method of that name, and none does more there. Where some of
-those who call the function switch gradients off and one forgets to, also in another file, the loop is reported, too.
+those who call the function switch gradients off, or have frozen the model, and one forgets to, also in another file,
+the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So

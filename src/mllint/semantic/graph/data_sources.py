@@ -63,6 +63,11 @@ def hangs_on_nothing(value: Value | None) -> bool:
     return False
 
 
+def is_mere_data(value: Value | None) -> bool:
+    """Whether something is no parameter, and on no graph: that it asks for no gradients says nothing."""
+    return hangs_on_nothing(value) and not (isinstance(value, Tensor) and value.parameter)
+
+
 def is_data(model: "Model", binding: Binding) -> bool:
     """Whether a loop binds a key to what a loader yields, to go by what is iterated over or what that is called."""
     if binding.kind is not BindingKind.LOOP or binding.value is None:

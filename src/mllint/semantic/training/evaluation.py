@@ -163,8 +163,10 @@ def _is_beside(event: Event, frame: Frame, node: cst.CSTNode) -> bool:
 
 
 def _records_where_others_do_not(model: "Model", node: AnyLoop) -> bool:
-    """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it."""
-    recording = some_rounds(model, node, is_recording, _may_record)
+    """Whether a loop that evaluates records a graph in some runs, and all others are kept from it by who calls it, or
+    have a model that is frozen.
+    """
+    recording = some_rounds(model, node, _records_of_unfrozen, _may_record)
     return bool(recording) and all(
         _may_record(item)
         and _records_for_nothing(item)
@@ -192,6 +194,10 @@ def some_rounds(
 
 def is_recording(found: DataRound) -> bool:
     return any(records_graph(forward) is not False for forward in found.forwards)
+
+
+def _records_of_unfrozen(found: DataRound) -> bool:
+    return is_recording(found) and not is_frozen(found.found.run, _recorded(found).forwards)
 
 
 def is_evaluated(run: Run, forward: Event) -> bool:
