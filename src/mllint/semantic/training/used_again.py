@@ -1,0 +1,77 @@
+"""Gradients that a step has used, and that nobody clears before the next step of that optimizer in the same body."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from mllint.knowledge.words import CLEARING
+from mllint.semantic.events.made_anew import is_made_in, picks_another
+from mllint.semantic.events.steps import UPDATES, Event, Kind, Loop
+from mllint.semantic.flow import optimizer_of
+from mllint.semantic.training.measured import only_measures
+from mllint.semantic.training.paths import Paths
+from mllint.semantic.training.runs import Occurrence
+from mllint.semantic.training.zeroing import clears, computes_by_itself, may_clear
+from mllint.syntax.shape import fingerprint, last_word
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
+
+_BEGIN, _CLEAN, _USED, _MIXED = "begin", "clean", "used", "mixed"
+
+
+def uses_gradients_again(model: "Model", step: cst.Call) -> bool:
+    """Whether a step uses, beside those computed for it, gradients that another step of its body has used before.
+
+    Gradients of the same optimizer are cleared elsewhere in that body: between these two steps it was forgotten.
+    """
+    return _may_use_again(model, step) and model.runs.always(step, _uses_again, accelerated=True, by_hand=True)
+
+
+def _may_use_again(model: "Model", step: cst.Call) -> bool:
+    """Whether the body around a step has another one of the same optimizer, and clears gradients, to go by its text."""
+    optimizer, body = optimizer_of(model, step), model.enclosing_function(step)
+    if optimizer is None or len(model.calls_by_word.get("backward", ())) < 2:
+        return False
+    name = fingerprint(optimizer)
+    others = (
+        call
+        for call in model.calls_by_word.get(last_word(step.func) or "", ())
+        if call is not step and model.enclosing_function(call) is body
+    )
+    if not any(fingerprint(optimizer_of(model, call) or call.func) == name for call in others):
+        return False
+    cleared = (call for word in CLEARING for call in model.calls_by_word.get(word, ()))
+    return any(model.enclosing_function(call) is body for call in cleared)
+
+
+def _uses_again(occurrence: Occurrence) -> bool:
+    run, step = occurrence.run, occurrence.event
+    if run.is_cut or step.kind not in UPDATES or step.thing is None or computes_by_itself(step):
+        return False
+    if not any(clears(event, step) for event in run.events if event.frame is step.frame):
+        return False
+    if any(map(only_measures, step.loops)):
+        return False
+    begins_anew = partial(_begins_anew, step=step)
+    states = Paths(run.steps, _BEGIN, partial(_advance, step=step), begins_anew).before(step)
+    return _MIXED in states and states <= {_MIXED, _BEGIN}
+
+
+def _begins_anew(loop: Loop, *, step: Event) -> bool:
+    """Whether every round of a loop has another optimizer."""
+    thing = step.thing
+    return thing is not None and loop in step.loops and (is_made_in(loop, step, thing) or picks_another(loop, thing))
+
+
+def _advance(state: str, event: Event, *, step: Event) -> str:
+    match event.kind:
+        case Kind.BACKWARD:
+            return _MIXED if state == _USED else state
+        case Kind.ZERO | Kind.WRITE_GRADIENT | Kind.UNKNOWN if may_clear(event, step):
+            return _CLEAN
+        case Kind.STEP | Kind.MINIMIZE if event.concerns(step.thing):
+            is_sister = event.thing == step.thing and event.frame is step.frame and not computes_by_itself(event)
+            return _USED if is_sister else _BEGIN
+    return state
