@@ -14,7 +14,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Function, Module, functions_of
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import called_on, dotted_path, is_super_call, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -33,13 +33,18 @@ def matters(function: FunctionInfo) -> bool:
 
 def calls_what_matters(function: FunctionInfo, instance_of: ClassInfo) -> bool:
     """Whether a method of a base class calls one that matters in the class of the object."""
+    return any(map(matters, _dispatched(function, instance_of)))
+
+
+def _dispatched(function: FunctionInfo, instance_of: ClassInfo) -> list[FunctionInfo]:
+    """The methods, as the class of the object has them, that a method of a base class calls of its object."""
     names = {
         call.func.attr.value
         for call in function.model.tree.calls_in(function.node.body)
         if isinstance(call.func, cst.Attribute) and getattr(call.func.value, "value", None) == function.self_name
     }
     methods = [instance_of.method(name) for name in sorted(names)]
-    return any(method is not None and method is not function and matters(method) for method in methods)
+    return [method for method in methods if method is not None and method is not function]
 
 
 def _look(function: FunctionInfo, budget: list[int], running: list[FunctionInfo]) -> bool:
@@ -152,10 +157,17 @@ def _own_words(function: FunctionInfo) -> frozenset[str]:
 
 
 def _called(function: FunctionInfo) -> Iterable[Function]:
-    """The functions of the project that a function calls."""
+    """The functions of the project that a function calls; of ``super().train()`` also the methods of its own class that
+    the base class calls there.
+    """
     for call in function.model.tree.calls_in(function.node.body):
-        if not flow.is_about_data(function.model, call):
-            yield from functions_of(function.model.value(call.func))
+        if flow.is_about_data(function.model, call):
+            continue
+        for called in functions_of(function.model.value(call.func)):
+            yield called
+            if function.owner is not None and is_super_call(called_on(call)):
+                for method in _dispatched(called.definition, function.owner):
+                    yield Function(method, called.receiver)
 
 
 def is_pass(called: Function, caller: FunctionInfo | None = None) -> bool:

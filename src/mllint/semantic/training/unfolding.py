@@ -418,8 +418,11 @@ def _dispatched(call: cst.Call, value: Value | None, frame: Frame) -> Value | No
 
 def _class_of(call: cst.Call, called: Function, frame: Frame) -> ClassInfo | None:
     """The class of the object whose method is called, where it derives from the one that defines it."""
-    if frame.instance_of is not None and (_is_own_method(call, frame) or is_super_call(called_on(call))):
+    is_by_super = is_super_call(called_on(call))
+    if frame.instance_of is not None and (_is_own_method(call, frame) or is_by_super):
         return frame.instance_of
+    if is_by_super and frame.function is not None and frame.function.owner is not None:
+        return frame.function.owner
     definition = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
     return None if definition is called.definition.owner else definition
 
