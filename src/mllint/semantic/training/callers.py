@@ -256,8 +256,17 @@ def _calls_elsewhere(function: FunctionInfo, instance_of: ClassInfo | None) -> l
         for call in other.calls_by_word.get(function.name, ()):
             value = other.value(call.func)
             if isinstance(value, Function) and function.is_same_as(value.definition):
-                found.append(_Call(other, call))
+                found += [] if _is_of_sister(value, instance_of) else [_Call(other, call)]
     return found if len(found) <= _MAX_CALLS else []
+
+
+def _is_of_sister(called: Function, instance_of: ClassInfo | None) -> bool:
+    """Whether a method is surely called of another class than that of an object, which inherits it as well."""
+    other = called.receiver.definition if isinstance(called.receiver, (Instance, Module)) else None
+    if instance_of is None or other is None:
+        return False
+    mine, theirs = {info.name for info in instance_of.lineage}, {info.name for info in other.lineage}
+    return instance_of.name not in theirs and other.name not in mine
 
 
 def _makings_of_what_steps(function: FunctionInfo) -> list[_Call]:
