@@ -31,19 +31,20 @@ def uses_gradients_again(model: "Model", step: cst.Call) -> bool:
 
 def _may_use_again(model: "Model", step: cst.Call) -> bool:
     """Whether the body around a step has another one of the same optimizer, and clears gradients, to go by its text."""
-    optimizer, body = optimizer_of(model, step), model.enclosing_function(step)
-    if optimizer is None or len(model.calls_by_word.get("backward", ())) < 2:
+    if len(model.calls_by_word.get("backward", ())) < 2:
         return False
-    name = fingerprint(optimizer)
-    others = (
+    body = model.enclosing_function(step)
+    others = [
         call
         for call in model.calls_by_word.get(last_word(step.func) or "", ())
         if call is not step and model.enclosing_function(call) is body
-    )
-    if not any(fingerprint(optimizer_of(model, call) or call.func) == name for call in others):
-        return False
+    ]
     cleared = (call for word in CLEARING for call in model.calls_by_word.get(word, ()))
-    return any(model.enclosing_function(call) is body for call in cleared)
+    if not others or not any(model.enclosing_function(call) is body for call in cleared):
+        return False
+    optimizer = optimizer_of(model, step)
+    name = None if optimizer is None else fingerprint(optimizer)
+    return any(fingerprint(optimizer_of(model, call) or call.func) == name for call in others)
 
 
 def _uses_again(occurrence: Occurrence) -> bool:
