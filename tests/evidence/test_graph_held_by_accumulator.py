@@ -549,3 +549,26 @@ def test_paddle_rows_of_a_tensor_that_extends_a_list_keep_its_graph(paddle: Any)
     rows.extend(paddle.nn.Linear(2, 2)(paddle.ones([3, 2])))
     assert len(rows) == 3
     assert all(not row.stop_gradient for row in rows)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_torch_state_made_of_itself_raises_in_the_second_backward(torch: Any, cut: bool) -> None:
+    layer = torch.nn.Linear(3, 3)
+    state = torch.zeros(4, 3)
+    for step in range(ROUNDS):
+        state = (state.detach() if cut else state) * 0.9 + layer(torch.rand(4, 3))
+        loss = (torch.sigmoid(state) * torch.rand(4, 3)).sum()
+        if step == 0 or cut:
+            loss.backward()
+        else:
+            with pytest.raises(RuntimeError, match="second time"):
+                loss.backward()
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_torch_state_made_of_itself_keeps_the_nodes_of_every_call(torch: Any, cut: bool) -> None:
+    layer, state, nodes = torch.nn.Linear(3, 3), torch.zeros(4, 3), []
+    for _ in range(ROUNDS):
+        state = (state.detach() if cut else state) * 0.9 + layer(torch.rand(4, 3))
+        nodes.append(torch_graph_nodes(state))
+    assert (nodes[0] < nodes[1] < nodes[2]) is not cut

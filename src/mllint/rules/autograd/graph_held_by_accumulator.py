@@ -6,7 +6,8 @@ loss))`, `outputs = torch.cat((outputs, output))`, and `outputs.append(output)` 
 where the total begins with the first loss: `if i == 0: total = loss`. Objects of the project that collect what they are
 given: `meter.update(loss)`, `meter(loss)`, `meter["loss"] = loss`. Totals that are tensors, and added to in place:
 `sums.index_add_(0, groups, losses)`. And buffers of a module to which a forward pass or a training step adds something
-with its graph: `self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`.
+with its graph: `self.running_mean.mul_(0.9).add_(0.1 * mean)`, `self.queue[:n] = features`; and attributes that begin
+as `None` or a tensor, and that `forward` makes of themselves: `self.level = 0.9 * self.level + self.gate(x)`.
 
 ## Why is this bad?
 
@@ -66,7 +67,9 @@ model in `for net, optimizer in zip(nets, optimizers)`. A list of a function tha
 data loader nor with a `backward()`. A list that is kept short: a `deque` of a length. What a test has told to be no
 tensor, or the number zero, and what is made of an `item()` or `float()` and something unknown. Buffers of a module
 without weights, which may be given data alone, and those that may be a state that is learned through: another method
-begins them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`.
+begins them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`,
+and not where the project makes such modules and no other place in it names the attribute. Attributes that are no
+buffers, and that others name or set.
 
 Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `backward()` stands in it, or behind it
 under the same test, but for what another branch of that test holds.
@@ -151,16 +154,22 @@ def check_meter(statement: cst.Expr | cst.Assign, context: Context) -> Iterator[
         yield from found[:1]
 
 
-@rule.on(cst.Assign, cst.AugAssign, cst.Expr, mentions=("register_buffer",), shape=updates_attribute)
-def check_buffer(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
-    """Report what a forward pass adds to a buffer of the module with its graph."""
-    found = added_with_graph(context.model, statement)
-    total = None if found is None or isinstance(statement, cst.Expr) else augmented(context.model, statement)
-    if found is not None and (total is None or not holds_graph(total)):
-        key, added = found
-        message = f"`{key}` keeps the graph nodes of every call alive"
-        fix = NodeFix("add `.detach()`", append_trailer(added, ".detach()"))
+@rule.on(cst.Assign, cst.AugAssign, cst.Expr, shape=updates_attribute)
+def check_state(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Context) -> Iterator[Finding]:
+    """Report what a forward pass adds with its graph to a buffer or a state of the module."""
+    kept = added_with_graph(context.model, statement)
+    total = None if kept is None or isinstance(statement, cst.Expr) else augmented(context.model, statement)
+    if kept is None or (total is not None and holds_graph(total)):
+        return
+    message = f"`{kept.key}` keeps the graph nodes of every call alive"
+    if not kept.is_read_on:
+        fix = NodeFix("add `.detach()`", append_trailer(kept.added, ".detach()"))
         yield Finding(statement, message, "detach what is added, or add it under `no_grad()`", fix=lambda: fix)
+    elif kept.before is not None:  # what this call adds may be learned through
+        fix = NodeFix("add `.detach()`", append_trailer(kept.before, ".detach()"), Applicability.UNSAFE)
+        yield Finding(statement, message, f"write `{kept.key}.detach()` here", fix=lambda: fix)
+    else:
+        yield Finding(statement, message, f"detach `{kept.key}` before")
 
 
 def _together(found: list[Finding]) -> Finding:

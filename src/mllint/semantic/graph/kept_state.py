@@ -90,7 +90,9 @@ def _state_kept(definition: ClassInfo) -> _Kept | None:
             continue  # which cuts it off, in Paddle
         bound = [item for item in bindings if item.kind is not BindingKind.NARROWED]
         kept = [item for item in bound if always_runs(forward.model, item.node, forward.node)]
-        if len(kept) != 1 or not all(_is_for_first(forward.model, item, key) for item in bound if item is not kept[0]):
+        if len(kept) != 1 or not all(
+            is_for_first(forward.model, item.node, key) for item in bound if item is not kept[0]
+        ):
             continue
         call = _call_of_layer(forward, kept[0], key)
         if call is not None and _gives_what_hangs_on(forward, call):
@@ -131,10 +133,10 @@ def _is_only_called(definition: ClassInfo, name: str, call: cst.Call) -> bool:
     return all(read.node is call.func for read in definition.members.reads(name) if read.method in running)
 
 
-def _is_for_first(model: "Model", binding: Binding, key: str) -> bool:
-    """Whether a state is begun where there is none yet: ``if self.hidden is None: self.hidden = ...``."""
-    child: cst.CSTNode = binding.node
-    for ancestor in model.tree.ancestors(binding.node):
+def is_for_first(model: "Model", node: cst.CSTNode, key: str) -> bool:
+    """Whether a statement begins a state where there is none yet: ``if self.hidden is None: self.hidden = ...``."""
+    child: cst.CSTNode = node
+    for ancestor in model.tree.ancestors(node):
         if isinstance(ancestor, cst.If):
             return child is ancestor.body and _asks_for_none(ancestor.test, key)
         if isinstance(ancestor, cst.FunctionDef):
@@ -144,10 +146,12 @@ def _is_for_first(model: "Model", binding: Binding, key: str) -> bool:
 
 
 def _asks_for_none(test: cst.BaseExpression, key: str) -> bool:
-    """Whether a test is ``self.hidden is None``."""
+    """Whether a test is ``self.hidden is None``, or ``not self.hidden``."""
     match test:
         case cst.Comparison(left=left, comparisons=[cst.ComparisonTarget(operator=cst.Is(), comparator=other)]):
             return dotted_path(left) == key and constant(other) is None
+        case cst.UnaryOperation(operator=cst.Not(), expression=asked):
+            return dotted_path(asked) == key
     return False
 
 

@@ -63,6 +63,11 @@ def _made(model: "Model", definition: ClassInfo) -> list[cst.Call]:
     return [call for call, kind in calls if isinstance(kind, ClassObject) and kind.definition.is_same_as(definition)]
 
 
+def makes(model: "Model", definition: ClassInfo) -> bool:
+    """Whether a file makes modules of a class."""
+    return bool(_made(model, definition))
+
+
 def stands_behind_weights(model: "Model", definition: ClassInfo) -> bool:
     """Whether a module of a class stands behind a layer with weights, in a ``Sequential`` or a list of layers."""
     for call in _made(model, definition):

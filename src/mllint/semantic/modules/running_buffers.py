@@ -1,23 +1,28 @@
-"""Buffers of a module that a forward pass brings up to date: ``self.mean.mul_(0.9).add_(0.1 * mean)``.
+"""Buffers and states of a module that a forward pass brings up to date: ``self.mean.mul_(0.9).add_(0.1 * mean)``.
 
-What is added to one with its graph makes the buffer a part of that graph, and the next call adds its own on top.
+What is added to one with its graph makes it a part of that graph, and the next call adds its own on top. So it is with
+an attribute that is no buffer: the constructor sets it to ``None`` or to a tensor, and the pass makes it of itself.
 """
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
+import msgspec
 
 from mllint.semantic.expressions.sources import operands
 from mllint.semantic.files.testing import is_test_code
+from mllint.semantic.graph.data_sources import hangs_on_nothing
 from mllint.semantic.graph.dependence import Dependence
 from mllint.semantic.graph.given_graphs import is_attached
+from mllint.semantic.graph.kept_state import is_for_first
+from mllint.semantic.graph.runs_of_class import makes
 from mllint.semantic.modules.weights import makes_weights
-from mllint.semantic.names.classes import Read, Role
+from mllint.semantic.names.classes import Assignment, Read, Role
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.writes import write
-from mllint.semantic.values import Number
+from mllint.semantic.values import Nothing, Number, Tensor
 from mllint.syntax.shape import detaches, dotted_path, last_word, subscript_index
 from mllint.syntax.walk import subtree
 
@@ -29,10 +34,21 @@ _BEGINNING = frozenset({"zero_", "fill_", "copy_", "normal_", "uniform_", "set_v
 _ADDING = frozenset({"add_", "sub_", "lerp_", "addcmul_", "addcdiv_"})
 
 
-def added_with_graph(
-    model: "Model", statement: cst.Assign | cst.AugAssign | cst.Expr
-) -> tuple[str, cst.BaseExpression] | None:
-    """The buffer that a statement brings up to date with what hangs on a graph, and that."""
+class Kept(msgspec.Struct, frozen=True):
+    """What a module keeps with its graph from one call to the next.
+
+    ``added`` hangs on the graph. ``before`` is what is to be detached instead where the result hangs on what is kept:
+    the value of the call before, ``None`` where nothing names it.
+    """
+
+    key: str
+    added: cst.BaseExpression
+    is_read_on: bool
+    before: cst.BaseExpression | None
+
+
+def added_with_graph(model: "Model", statement: cst.Assign | cst.AugAssign | cst.Expr) -> Kept | None:
+    """The buffer or state that a statement brings up to date with what hangs on a graph, and that."""
     target, given = _update(model, statement)
     owner = None if target is None else owner_of_attribute(model, target)
     info = function_around(model, statement)
@@ -40,11 +56,21 @@ def added_with_graph(
         return None
     if model.gradients.off(statement) is not False or is_test_code(model):
         return None
-    if not _is_kept(owner, target.attr.value, info, statement):
+    is_read_on = not _is_in_training(model, statement) and _is_read_on(owner, target.attr.value, info, statement)
+    if not _is_kept(owner, target, info, statement, is_read_on=is_read_on):
         return None
     is_pass = owner.called is info or _is_other_pass(owner, info, statement)
     added = [node for node in given if _is_attached(model, node, info, is_pass=is_pass and makes_weights(owner))]
-    return (dotted_path(target) or "", added[0]) if added else None
+    key = dotted_path(target) or ""
+    return Kept(key, added[0], is_read_on, _before(statement, key)) if added else None
+
+
+def _before(statement: cst.Assign | cst.AugAssign | cst.Expr, key: str) -> cst.BaseExpression | None:
+    """The one place where a sum names what it is assigned to."""
+    if not isinstance(statement, cst.Assign):
+        return None
+    named = [part for part in subtree(statement.value) if isinstance(part, cst.Attribute) and dotted_path(part) == key]
+    return named[0] if len(named) == 1 else None
 
 
 def _update(model: "Model", statement: cst.CSTNode) -> tuple[cst.BaseExpression | None, list[cst.BaseExpression]]:
@@ -79,27 +105,93 @@ def _terms(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
         yield node
 
 
-def _is_kept(owner: "ClassInfo", name: str, info: "FunctionInfo", statement: cst.CSTNode) -> bool:
-    """Whether an attribute is a buffer that keeps what it is given: nothing takes its graph away.
+def _is_kept(
+    owner: "ClassInfo", target: cst.Attribute, info: "FunctionInfo", statement: cst.CSTNode, *, is_read_on: bool
+) -> bool:
+    """Whether an attribute is a buffer, or a state, that keeps what it is given: nothing takes its graph away.
 
     What another method sets anew, or its own goes on to read, is perhaps a state, which hangs on the graph of its
-    sequence; not what is brought up to date in training only.
+    sequence; not what is brought up to date in training only, nor what nobody in sight begins anew.
     """
+    name = target.attr.value
     places, reads = list(owner.members.assignments(name)), list(owner.members.reads(name))
-    if not any(place.role is Role.BUFFER for place in places):
+    is_buffer = any(place.role is Role.BUFFER for place in places)
+    others = [place for place in places if place.role is not Role.BUFFER and not _is_first(place, name)]
+    if not is_buffer and not _is_plain_state(owner, others, target, info, statement):
         return False
-    others = [place for place in places if place.role is not Role.BUFFER]
     if any(place.value is not None and detaches(place.value) for place in others):
         return False
     if any(_method_on(read) == "detach_" for read in reads):
         return False
-    if _is_in_training(info.model, statement):
-        return True
+    if is_buffer and _is_in_training(info.model, statement):
+        return True  # what is read in evaluation only
     begun = [place.method for place in others] + [read.method for read in reads if _method_on(read) in _BEGINNING]
-    is_whole = not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Subscript)
-    if is_whole and any(read.method is info and not info.model.tree.is_below(read.node, statement) for read in reads):
+    if not all(method is info or (method is not None and method.name == "__init__") for method in begun):
         return False
-    return all(method is info or (method is not None and method.name == "__init__") for method in begun)
+    return not is_read_on or _is_known_whole(owner, name)
+
+
+def _is_read_on(owner: "ClassInfo", name: str, info: "FunctionInfo", statement: cst.CSTNode) -> bool:
+    """Whether the method goes on to read what it has brought up to date as a whole."""
+    is_whole = not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Subscript)
+    return is_whole and any(
+        read.method is info and not info.model.tree.is_below(read.node, statement) and not _is_test_for_none(read)
+        for read in owner.members.reads(name)
+    )
+
+
+def _is_test_for_none(read: Read) -> bool:
+    parent = read.method.model.tree.parent(read.node)
+    return (isinstance(parent, cst.Comparison) and parent.left is read.node) or isinstance(parent, cst.UnaryOperation)
+
+
+def _is_plain_state(
+    owner: "ClassInfo", others: list[Assignment], target: cst.Attribute, info: "FunctionInfo", statement: cst.CSTNode
+) -> bool:
+    """Whether an attribute that is no buffer begins as ``None`` or a tensor, and is only made of itself from then on.
+
+    Others may read it, and begin it anew: then it may hold no more than a sequence.
+    """
+    made = [place for place in others if place.method is not None and place.method.name == "__init__"]
+    if not made or not all(_begins(place, is_sum=isinstance(statement, cst.Assign)) for place in made):
+        return False
+    if any(place.method is not info or not _is_update(place, target) for place in others if place not in made):
+        return False
+    return not _may_be_named_elsewhere(owner, target.attr.value)
+
+
+def _is_first(place: Assignment, name: str) -> bool:
+    own = None if place.method is None else place.method.self_name
+    return own is not None and is_for_first(place.model, place.node, f"{own}.{name}")
+
+
+def _begins(place: Assignment, *, is_sum: bool) -> bool:
+    value = None if place.value is None else place.model.value(place.value)
+    if isinstance(value, Tensor):
+        return not value.parameter and hangs_on_nothing(value)
+    return isinstance(value, Nothing) or (is_sum and isinstance(value, Number))
+
+
+def _is_update(place: Assignment, target: cst.Attribute) -> bool:
+    """Whether a statement makes an attribute of what it is, or writes to a part of it."""
+    if not isinstance(place.node, (cst.Assign, cst.AugAssign)):
+        return False
+    changed, given = _update(place.model, place.node)
+    return bool(given) and changed is not None and dotted_path(changed) == dotted_path(target)
+
+
+def _may_be_named_elsewhere(owner: "ClassInfo", name: str) -> bool:
+    members = owner.members
+    return any(model.receivers.attributes_of_others(name) for model in members.models) or (
+        members.may_be_read_elsewhere(name)
+    )
+
+
+def _is_known_whole(owner: "ClassInfo", name: str) -> bool:
+    """Whether all is in sight that may begin a state anew: its module is made in the project, where nobody names it."""
+    if owner.model.project is None or _may_be_named_elsewhere(owner, name):
+        return False
+    return any(makes(home, owner) for home in (owner.model, *owner.model.importers(owner.name)))
 
 
 def _method_on(read: Read) -> str | None:
