@@ -7,7 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import ADDING_MODULES
-from mllint.semantic.modules.fresh import is_fresh, is_fresh_parameter, takes_others
+from mllint.semantic.modules.fresh import is_fresh, is_fresh_on_some_way, is_fresh_parameter, takes_others
 from mllint.semantic.modules.lost_parameters import parameter_inside
 from mllint.semantic.modules.made_on_cpu import moves
 from mllint.semantic.modules.weights import (
@@ -234,6 +234,7 @@ class Filling:
             self.contents.is_uniform = False  # nobody says that there is nothing else among them
         elif isinstance(self.model.value(node), Module):
             is_new = is_fresh(self.model, node) or _brings_weights(self.model, node)
+            is_new = is_new or is_fresh_on_some_way(self.model, node)
             if is_new and _trains_itself(self.model, node):
                 self.contents.is_uniform = False  # whose owner need know nothing of it
             elif is_new and _matters(self.model, node):
@@ -248,15 +249,11 @@ class Filling:
 
     def _is_made_by_default(self, node: cst.BaseExpression) -> bool:
         """Whether a parameter that stands for a class of layers makes a new one with weights, given no other modules:
-        ``block(dim)`` with ``block=Block``.
+        ``block(dim)`` with ``block=Block``; also under a local name, which is put nowhere else.
         """
-        made = made_by_default(self.model, node) if isinstance(node, cst.Call) else None
-        return (
-            made is not None
-            and isinstance(node, cst.Call)
-            and self.model.value(node) is None
-            and have_weights(made)
-            and not takes_others(self.model, node)
+        return _makes_by_default(self.model, node) or (
+            self.model.value(node) is None
+            and is_fresh_on_some_way(self.model, node, lambda model, made, _: _makes_by_default(model, made))
         )
 
     def _is_one_of_given(self, node: cst.BaseExpression) -> bool:
@@ -281,6 +278,17 @@ class Filling:
         value, model = bindings[0].value, self.model
         is_in_loop = any(model.tree.is_inside(value, loop) for loop in model.tree.loops_around(node))
         return is_in_loop and is_fresh(model, value) and _matters(model, value)
+
+
+def _makes_by_default(model: "Model", node: cst.BaseExpression) -> bool:
+    made = made_by_default(model, node) if isinstance(node, cst.Call) else None
+    return (
+        made is not None
+        and isinstance(node, cst.Call)
+        and model.value(node) is None
+        and have_weights(made)
+        and not takes_others(model, node)
+    )
 
 
 def _brings_weights(model: "Model", node: cst.BaseExpression) -> bool:

@@ -1,6 +1,6 @@
 """Whether an expression makes new modules that nothing else holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
@@ -9,9 +9,11 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.conditions import leaves
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import constant, dotted_path, is_target, last_word
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -174,26 +176,85 @@ def _is_fresh_name(model: "Model", node: cst.Name, steps: int, is_made: _Questio
 
     It may be wrapped under its own name: ``layer = weight_norm(layer)``.
     """
+    return _is_made_for_name(model, node, steps, is_made) and not _put_elsewhere(model, node)
+
+
+def _is_made_for_name(model: "Model", node: cst.Name, steps: int, is_made: _Question) -> bool:
     bindings, function = _bindings_of(model, node), model.enclosing_function(node)
     if function is None or not bindings or any(not _makes_alone(item, function) for item in bindings):
         return False
-    for name in model.names_by_word.get(node.value, ()):
-        if name is node or not any(binding in bindings for binding in model.reaching(name)):
-            continue
-        parent = model.tree.parent(name)
-        is_called = model.tree.call_of(name) is not None
-        if not (
-            is_called
-            or isinstance(parent, cst.Attribute)
-            or is_target(parent, name)
-            or is_set_up_by(model, parent)
-            or _is_wrapped(model, name)
-        ):
-            return False
     return all(
         item.value is not None and (_wrapped_in(model, item.value) is not None or is_made(model, item.value, steps - 1))
         for item in bindings
     )
+
+
+def _put_elsewhere(model: "Model", node: cst.Name) -> list[cst.Name]:
+    """The other places where what a local name stands for may be put somewhere."""
+    bindings = _bindings_of(model, node)
+    return [
+        name
+        for name in model.names_by_word.get(node.value, ())
+        if name is not node
+        and any(binding in bindings for binding in model.reaching(name))
+        and not (
+            model.tree.call_of(name) is not None
+            or isinstance(parent := model.tree.parent(name), cst.Attribute)
+            or is_target(parent, name)
+            or is_set_up_by(model, parent)
+            or _is_wrapped(model, name)
+        )
+    ]
+
+
+def is_fresh_on_some_way(model: "Model", node: cst.BaseExpression, is_made: _Question = is_fresh) -> bool:
+    """Whether a local name stands for a new module that nothing else gets on one way through the function at least.
+
+    One ``if`` may give it away, ``heads.append(Head(layer))``, if it does not ask for the module, and leaves one way
+    on which nobody gets it.
+    """
+    if not isinstance(node, cst.Name) or not _is_made_for_name(model, node, MAX_STEPS, is_made):
+        return False
+    places = _put_elsewhere(model, node)
+    deciding = [_outermost_if(model, place, node) for place in places]
+    if not places or None in deciding or len({id(item) for item in deciding}) > 1:
+        return not places
+    return any(True for way in _ways(deciding[0]) if not any(model.tree.is_below(place, way) for place in places))
+
+
+def _outermost_if(model: "Model", place: cst.CSTNode, beside: cst.CSTNode) -> cst.If | None:
+    """The ``if`` that decides about a place, and not about another one: none whose tests name what stands there."""
+    found = [item for item in model.tree.ancestors(place) if isinstance(item, cst.If)]
+    found = [item for item in found if not model.tree.is_below(beside, item)]
+    outer = found[-1] if found else None
+    if outer is None or model.enclosing_function(outer) is not model.enclosing_function(beside):
+        return None
+    word = place.value if isinstance(place, cst.Name) else ""
+    tests = (part for test in _tests(outer) for part in subtree(test))
+    return None if any(isinstance(part, cst.Name) and part.value == word for part in tests) else outer
+
+
+def _tests(statement: cst.If) -> Iterator[cst.BaseExpression]:
+    other: cst.CSTNode | None = statement
+    while isinstance(other, cst.If):
+        yield other.test
+        other = other.orelse
+
+
+def _ways(statement: cst.If | None) -> Iterator[cst.CSTNode]:
+    """The blocks of which an ``if`` runs one and goes on behind it; an empty one where it may run none.
+
+    With an ``elif`` and no ``else`` it surely runs one.
+    """
+    other: cst.CSTNode | None = statement
+    while isinstance(other, cst.If):
+        if not leaves(other.body):
+            yield other.body
+        other = other.orelse
+    if isinstance(other, cst.Else) and not leaves(other.body):
+        yield other.body
+    elif other is None and statement is not None and statement.orelse is None:
+        yield cst.Pass()  # where nothing stands
 
 
 def _bindings_of(model: "Model", node: cst.Name) -> list[Binding]:
