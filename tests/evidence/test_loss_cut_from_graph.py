@@ -325,3 +325,14 @@ def test_paddle_gradients_without_graph_add_a_constant(paddle: Any, create_graph
     assert slope.stop_gradient is not create_graph
     (output.sum() + slope.pow(2).sum()).backward()
     assert weight.grad.item() == 9.0 + (8 * 2.0 * 9.0 if create_graph else 0.0)
+
+
+def test_functional_losses_of_outputs_that_are_cut_have_no_graph(torch: Any, paddle: Any) -> None:
+    cloth = torch.nn.Linear(2, 1)(torch.rand(4, 2))
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    assert not entropy(cloth.detach(), torch.ones(4, 1)).requires_grad
+    assert entropy(cloth, torch.ones(4, 1)).requires_grad
+    cloth = paddle.nn.Linear(2, 1)(paddle.rand([4, 2]))
+    entropy = paddle.nn.functional.binary_cross_entropy_with_logits
+    assert entropy(cloth.detach(), paddle.ones([4, 1])).stop_gradient
+    assert not entropy(cloth, paddle.ones([4, 1])).stop_gradient

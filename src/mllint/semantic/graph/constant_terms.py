@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 import msgspec
 
-from mllint.knowledge import lookup
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.cuts import PASSING, operand_of
 from mllint.semantic.graph.data_sources import is_of_data
+from mllint.semantic.graph.taken_off import computes_loss
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import Function, Module, Number, Output, Tensor
+from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
 from mllint.syntax.shape import constant, dotted_path, last_word
 
 if TYPE_CHECKING:
@@ -145,13 +145,18 @@ class _Terms:
         return ConstantTerm(node, found)
 
     def _cut_before(self, node: cst.Call) -> ConstantTerm | None:
-        """How a loss of the libraries comes to have no graph: ``criterion(output.detach(), target)``."""
-        module = self.model.value(node.func)
-        fact = lookup.class_(module.name) if isinstance(module, Module) and module.name is not None else None
-        if fact is None or fact.kind != "loss" or len(node.args) < 2 or any(arg.star for arg in node.args):
+        """How a loss of the libraries, a module or a function, comes to have no graph:
+        ``criterion(output.detach(), target)``.
+        """
+        callee = self.model.value(node.func)
+        is_known = isinstance(callee, Symbol) or (isinstance(callee, Module) and callee.name is not None)
+        if not is_known or not computes_loss(self.model, node) or any(arg.star for arg in node.args):
             return None
-        cuts = [arg.value for arg in node.args if self._cuts_output(arg.value)]
-        others = [arg.value for arg in node.args if arg.value not in cuts]
+        given = [arg.value for arg in node.args if constant(arg.value) is ...]  # no `reduction="sum"`
+        cuts = [item for item in given if self._cuts_output(item)]
+        others = [item for item in given if item not in cuts]
+        if not others:
+            return None
         if not cuts or not all(is_of_data(self.model, other) for other in others):
             return None
         return ConstantTerm(cuts[0], "detach")  # type: ignore[arg-type]
