@@ -250,3 +250,21 @@ def test_paddle_a_state_dict_gives_the_parameters(paddle: Any) -> None:
     model(paddle.ones([1, 3])).sum().backward()
     assert [value.stop_gradient for value in model.state_dict().values()] == [False, False]
     assert all(value.grad is not None for value in model.state_dict().values())
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_torch_what_is_computed_does_not_let_its_flag_be_changed(torch: Any, flag: bool) -> None:
+    computed = torch.rand(3, requires_grad=True) * 2
+    with pytest.raises(RuntimeError, match="leaf variables"):
+        computed.requires_grad = flag
+    computed.detach().requires_grad = flag
+    with torch.no_grad():
+        (torch.rand(3, requires_grad=True) * 2).requires_grad = flag
+
+
+def test_paddle_what_is_computed_can_be_stopped(paddle: Any) -> None:
+    start = paddle.rand([3])
+    start.stop_gradient = False
+    computed = start * 2
+    computed.stop_gradient = True
+    assert computed.stop_gradient

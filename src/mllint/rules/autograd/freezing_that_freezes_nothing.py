@@ -3,7 +3,8 @@
 Finds gradient flags that are set where no parameter sees them: on a module (`model.backbone.requires_grad = False`,
 `layer.stop_gradient = True`), on `parameter.data`, on the values of `state_dict()`, on the pairs of
 `named_parameters()`, on all that `parameters()` gives at once, or on the tensor that a parameter is made of:
-`Parameter(torch.zeros(3, requires_grad=False))`. And what PyTorch's `state_dict()` gives is asked for what only
+`Parameter(torch.zeros(3, requires_grad=False))`; also on a tensor of PyTorch that is computed of what has gradients,
+which is refused. And what PyTorch's `state_dict()` gives is asked for what only
 parameters have: `if value.requires_grad`, `value.grad is not None`.
 
 ## Why is this bad?
@@ -157,6 +158,9 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     elif flag in FLAGS.get(context.model.framework or "", ()) and flags.is_all_parameters(context.model, owner):
         message = "`parameters()` gives all of them: setting a flag of that raises"
         yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
+    elif flag == "requires_grad" and flags.is_refused(context.model, owner, statement):
+        message = "only leaves let their flag be changed, and this is computed: to set it raises"
+        yield Finding(target, message, "take what `.detach()` gives, if it is to have no gradient")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"

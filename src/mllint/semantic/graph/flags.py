@@ -8,6 +8,7 @@ from mllint.semantic.expressions.arguments import is_asked_about, passed_anywher
 from mllint.semantic.expressions.new_results import is_defined_beside
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.looked_at import OF_MODULES, is_given_as_module
+from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, only_assigned
@@ -407,6 +408,15 @@ def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
     if state is None and isinstance(holder, cst.Call) and model.framework == "torch":
         return last_word(holder.func) == "state_dict" and not holder.args
     return isinstance(state, StateDict) and isinstance(state.owner, Module) and state.owner.framework == "torch"
+
+
+def is_refused(model: "Model", node: cst.BaseExpression, statement: cst.Assign) -> bool:
+    """Whether a tensor of PyTorch is surely computed with a graph: it does not let its flag be changed."""
+    value = model.value(node)
+    if not isinstance(value, Tensor) or value.framework != "torch" or value.or_number or value.leaf or value.parameter:
+        return False
+    is_recorded = value.attached is True and model.gradients.off(statement) is False
+    return is_recorded and not wants_no_result(model, statement)
 
 
 def is_wanted_of_tensor(model: "Model", node: cst.BaseExpression, flag: cst.BaseExpression) -> bool:
