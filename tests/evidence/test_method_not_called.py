@@ -69,3 +69,21 @@ def test_paddle_nothing_happens(paddle: Any) -> None:
     assert layer.training
     layer.eval()
     assert not layer.training
+
+
+def test_torch_objects_are_no_functions(torch: Any) -> None:
+    optimizer = torch.optim.SGD(torch.nn.Linear(2, 1).parameters(), lr=0.1)
+    schedulers = torch.optim.lr_scheduler
+    plans = (schedulers.StepLR(optimizer, 1), schedulers.ReduceLROnPlateau(optimizer))
+    for thing in (optimizer, *plans, torch.amp.GradScaler("cpu")):
+        with pytest.raises(TypeError, match="not callable"):
+            thing()
+
+
+def test_paddle_optimizers_and_scalers_are_no_functions(paddle: Any) -> None:
+    rate = paddle.optimizer.lr.StepDecay(0.1, 5)
+    optimizer = paddle.optimizer.SGD(rate, parameters=paddle.nn.Linear(2, 1).parameters())
+    for thing in (optimizer, paddle.amp.GradScaler()):
+        with pytest.raises(TypeError, match="not callable"):
+            thing()
+    assert rate() == 0.1

@@ -1,12 +1,13 @@
 """## What it does
 
 Finds methods of modules, optimizers, schedulers, scalers and tensors that stand as a statement without being called:
-`optimizer.step`, `model.eval`, `loss.backward`.
+`optimizer.step`, `model.eval`, `loss.backward`. And optimizers, schedulers and scalers that are called themselves,
+`scheduler()` for `scheduler.step()`.
 
 ## Why is this bad?
 
 Naming a method does nothing. Python raises no error: the optimizer takes no step, the gradients pile up, the model
-stays in training mode.
+stays in training mode. To call the object raises: "'StepLR' object is not callable", perhaps hours after the start.
 
 ## Example
 
@@ -44,7 +45,8 @@ for step in range(10):
 
 Attributes of things that are not known, properties, the last line of a notebook cell, and statements that stand there
 for their error (`with pytest.raises(AttributeError): model.encoder`). Methods that only give something:
-`model.parameters` as a statement loses no more than `model.parameters()` does.
+`model.parameters` as a statement loses no more than `model.parameters()` does. The schedulers of Paddle, which can be
+called, and objects that may be something else by what some caller gives.
 
 Something of unknown kind counts as an optimizer, scheduler, module or loss where the same file calls other methods of
 it that only these have: `zero_grad()` and `param_groups`, `state_dict()`. `backward`, `zero_grad` and `clear_grad` of
@@ -71,11 +73,12 @@ import libcst as cst
 
 from mllint.context import Context
 from mllint.diagnostics import Applicability
-from mllint.edits import NodeFix, add_call_parentheses
+from mllint.edits import NodeFix, add_call_parentheses, insert_after
 from mllint.rule import Finding, Rule
+from mllint.semantic.expressions.called_objects import object_called
 from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.names.named_methods import named_method
-from mllint.syntax.shape import dotted_path
+from mllint.syntax.shape import dotted_path, is_call
 
 rule = Rule(
     code="ML304",
@@ -108,6 +111,27 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
             f"take the line away: `{shown}` is called beside it" if is_beside else help_,
             fix=_fix(statement.value, context, method.is_known, is_beside) if method.needs_nothing else None,
         )
+
+
+@rule.on(cst.Expr, mentions=("optim", "optimizer", "lr_scheduler", "GradScaler"), shape=is_call)
+def check_object(statement: cst.Expr, context: Context) -> Iterator[Finding]:
+    """Report every statement that calls an optimizer, scheduler or scaler itself."""
+    call = statement.value
+    called = object_called(context.model, call) if isinstance(call, cst.Call) else None
+    if called is None or not isinstance(call, cst.Call) or wants_no_result(context.model, statement):
+        return
+    written = dotted_path(call.func) or "..."
+    shown = written if len(written) <= _LONGEST_NAME else "this"
+    article = "an" if called.kind == "optimizer" else "a"
+    needs_nothing = called.kind == "optimizer" or (called.kind == "scheduler" and "Plateau" not in called.name)
+    fix = NodeFix("call `step`", (insert_after(call.func, ".step"),), Applicability.UNSAFE)
+    is_plain = needs_nothing and not call.args
+    yield Finding(
+        call,
+        f"`{shown}` is {article} {called.kind} and no function: to call it raises",
+        f"write `{shown}.step()`" if is_plain else f"call the method of `{shown}` that is meant",
+        fix=(lambda: fix) if is_plain else None,
+    )
 
 
 def _fix(node: cst.Attribute, context: Context, is_known: bool, is_beside: bool) -> Callable[[], NodeFix] | None:

@@ -6,5 +6,5 @@
   ``derivation``, also of things that are defined by each other
 - where that says nothing, what the use of a thing tells: ``evidence``; and its spelling, never as a proof: ``hints``
 - questions about one expression: ``alternatives``, ``sources``, ``new_results``, ``truth``; ``quantities``: numbers of
-  which only the sign is known
+  which only the sign is known; ``called_objects``, which are no functions
 """
