@@ -10,12 +10,14 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.values import File, Symbol, Unfinished, Value
+from mllint.semantic.values import ClassObject, File, Function, Symbol, Unfinished, Value
 from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.project import Project
+
+_OTHERS = ("tensorflow", "keras", "jax", "flax", "mxnet", "mindspore", "chainer", "theano", "tinygrad", "mlx")
 
 
 def imported(model: "Model", binding: Binding, name: str) -> Value | None:
@@ -81,6 +83,24 @@ def library_or_file(model: "Model", name: str) -> Value:
         if target is not None:
             return File(target)
     return Symbol(lookup.canonical(name))
+
+
+def of_own_frameworks(values: list[Value | None]) -> list[Value | None]:
+    """What one name may be by several imports, without what is made for another framework: the other backend.
+
+    So it is where a package takes its functions ``from .of_tensorflow import *`` or, with PyTorch, from another file.
+    """
+    homes = [value.definition.model if isinstance(value, (Function, ClassObject)) else None for value in values]
+    if None in homes or len(set(map(id, homes))) < 2:
+        return values
+    ours = [value for value, home in zip(values, homes, strict=True) if home is not None and not _is_of_others(home)]
+    are_meant = any(home is not None and home.framework is not None for home in homes)
+    return ours if ours and are_meant else values
+
+
+def _is_of_others(model: "Model") -> bool:
+    """Whether a file is written for another framework, and for none of those whose code is looked at."""
+    return model.framework is None and any(map(model.imports, _OTHERS))
 
 
 def origins(model: "Model", name: str, bindings: tuple[Binding, ...]) -> tuple[Binding, ...]:

@@ -13,7 +13,7 @@ from mllint.semantic.expressions import attributes, evidence, picked
 from mllint.semantic.expressions.annotations import annotated, declares_no_tensor
 from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
-from mllint.semantic.expressions.imports import imported
+from mllint.semantic.expressions.imports import imported, of_own_frameworks
 from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, numbered_module
 from mllint.semantic.expressions.narrowed import after_test, conditional, narrowed
@@ -149,6 +149,9 @@ class Inference:
 
     def joined(self, bindings: tuple[Binding, ...]) -> Value | None:
         """What all of the bindings agree on."""
+        if len(bindings) > 1 and all(item.kind is BindingKind.IMPORT for item in bindings):
+            values = of_own_frameworks([self.binding_value(item) for item in bindings])
+            return values[0] if len(values) == 1 else reduce(join, values)
         result: Value | None = None
         seen = False
         for binding in bindings:
@@ -170,7 +173,7 @@ class Inference:
                 given.clear()
             given += [] if found is None else [found]
         if given:
-            return reduce(join, given)
+            return reduce(join, of_own_frameworks(given))
         if stars:
             return Symbol(f"builtins.{name}") if name in _KEYWORD_LIKE_BUILTINS else None
         return Symbol(f"builtins.{name}") if name in _BUILTINS else None
