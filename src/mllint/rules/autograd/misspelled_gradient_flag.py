@@ -37,13 +37,15 @@ neither tensor nor module: it is somebody's own field then. What is switched off
 torch.zeros(3)`), which asks for no gradients anyway. Tensors of whole numbers or truth values by the way they were
 made (`labels.long()`), which cannot want any.
 Keyword arguments of the project's own functions, and of functions that take any keyword. Calls on what may have a
-method of that name: objects and modules of which the class is not known, or has one.
+method of that name: objects and modules of which the class is not known, or has one; but not items,
+`batch[key].requires_grad(True)`, in projects in which no class has such a method.
 
 ## Fix safety
 
 Safe: the assignment did nothing before, and the name leaves no doubt about what was meant. On a module of PyTorch,
 which has no such flag under any name, the method `requires_grad_` is called; on a layer of Paddle no fix is offered.
-Unsafe on tensors of PyTorch that are computed, which do not let their flag be changed, where the flag is set on
+Unsafe on tensors of PyTorch that may be computed, which do not let their flag be changed (no fix is offered where they
+surely are), where the flag is set on
 what may be no parameter (a tensor that needs a gradient cannot be changed in place or given to `numpy()`), and where
 all parameters of what is frozen are given to somebody to train: PyTorch raises when none of them is left. An argument
 is renamed only where the function has the one that is meant. A call becomes one of `requires_grad_`, in Paddle an
@@ -64,7 +66,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword, replace_between
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import is_so_anyway, is_somebodys, is_trained_whole, may_be_refused
+from mllint.semantic.graph.flags import is_refused, is_so_anyway, is_somebodys, is_trained_whole, may_be_refused
 from mllint.semantic.graph.state_flags import holder_of_called_flag
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.values import Module, Tensor
@@ -155,6 +157,9 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
     if is_somebodys(context.model, target) or is_so_anyway(context.model, target.value, statement, flag):
         return
     message = f"`{typo}` is no gradient flag: the assignment has no effect"
+    if isinstance(statement, cst.Assign) and is_refused(context.model, target.value, statement):
+        yield Finding(target, message, "take what `.detach()` gives: what is computed does not let its flag be changed")
+        return
     if not isinstance(owner, Module):
         is_unsafe = may_be_refused(context.model, target) or is_trained_whole(context.model, target)
         trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE

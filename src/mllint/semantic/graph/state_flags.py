@@ -2,6 +2,7 @@
 flags that are called, as though they were methods.
 """
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from mllint.semantic.files.testing import is_meant_to_fail
 from mllint.semantic.graph.flags import is_parameter, is_state_value
 from mllint.semantic.names.uses import attributes, reads
 from mllint.semantic.values import Batch, Module, Tensor
-from mllint.syntax.shape import dotted_path, is_target
+from mllint.syntax.shape import constant, dotted_path, is_target
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -69,6 +70,7 @@ def _is_of(node: cst.BaseExpression, name: str) -> bool:
 
 OF_TENSORS = {"torch": ("requires_grad",), "paddle": ("requires_grad", "stop_gradient")}
 """The gradient flags of a tensor, in each framework."""
+_DEFINING = re.compile(rb"def\s+requires_grad\s*\(\s*self\b|\brequires_grad\s*=\s*lambda\b")
 _ANSWERING = ("__getattr__", "__getattribute__")
 
 
@@ -80,6 +82,8 @@ def holder_of_called_flag(model: "Model", call: cst.Call) -> Tensor | Module | N
     if not isinstance(call.func, cst.Attribute) or is_meant_to_fail(model, call):
         return None
     holder, flag = _holder(model, call.func.value), call.func.attr.value
+    if holder is None and _is_told_as_flag(model, call):
+        holder = Tensor("torch")
     return (
         holder if holder is not None and flag in OF_TENSORS[holder.framework] and not _has_own(holder, flag) else None
     )
@@ -97,6 +101,20 @@ def _holder(model: "Model", node: cst.BaseExpression) -> Tensor | Module | None:
         case None if _is_asked_for_gradient(model, node):
             return Tensor("torch")
     return None
+
+
+def _is_told_as_flag(model: "Model", call: cst.Call) -> bool:
+    """Whether an item of something unknown is told so in a file for PyTorch, ``batch[key].requires_grad(True)``, where
+    nothing in the project has a method of that name.
+    """
+    given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    if len(given) != 1 or len(call.args) > 1 or not isinstance(constant(given[0]), bool):
+        return False
+    item = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+    is_item = isinstance(item, cst.Subscript) and model.value(item) is None
+    if model.framework != "torch" or not is_item or not isinstance(model.tree.parent(call), cst.Expr):
+        return False
+    return model.project is not None and not model.project.is_written_anywhere(model.path, _DEFINING)
 
 
 def _is_asked_for_gradient(model: "Model", node: cst.BaseExpression) -> bool:
