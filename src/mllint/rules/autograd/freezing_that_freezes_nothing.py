@@ -110,8 +110,7 @@ def check(statement: cst.Assign, context: Context) -> Iterator[Finding]:
 @rule.on_call("torch.nn.Parameter")
 def check_lost(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a parameter of a tensor that is made with the flag off."""
-    made = flags.call_with_lost_flag(context.model, call)
-    if made is not None:
+    if (made := flags.call_with_lost_flag(context.model, call)) is not None:
         message = "`Parameter` does not ask its tensor for the flag: it is trained"
         yield Finding(call, message, "write `Parameter(..., requires_grad=False)`", fix=lambda: _outside(call, made))
 
@@ -159,8 +158,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         message = "`parameters()` gives all of them: setting a flag of that raises"
         yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and flags.is_refused(context.model, owner, statement):
-        message = "only leaves let their flag be changed, and this is computed: to set it raises"
-        yield Finding(target, message, "take what `.detach()` gives, if it is to have no gradient")
+        yield Finding(target, "only leaves let their flag be changed: this raises", "take what `.detach()` gives")
     elif flag == "requires_grad" and is_old and flags.is_paddle_tensor(context.model, owner, statement.value):
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
@@ -198,9 +196,8 @@ def _loop(statement: cst.Assign, target: cst.Attribute, context: Context) -> Nod
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
         return None
     name = "parameter" if "parameter" not in context.model.names_by_word else "each_parameter"
-    indent = context.line_break(statement) + context.model.tree.module.default_indent
-    opening = insert_before(target.value, f"for {name} in ")
-    edits = [opening, insert_after(target.value, f".parameters():{indent}{name}")]
+    gap = context.line_break(statement) + context.model.tree.module.default_indent
+    edits = [insert_before(target.value, f"for {name} in "), insert_after(target.value, f".parameters():{gap}{name}")]
     if target.attr.value == "requires_grad":
         edits += assign_opposite(statement, target, "stop_gradient")
     freezes = constant(statement.value) is (target.attr.value == "stop_gradient")

@@ -67,9 +67,8 @@ model in `for net, optimizer in zip(nets, optimizers)`. A list of a function tha
 data loader nor with a `backward()`. A list that is kept short: a `deque` of a length. What a test has told to be no
 tensor, or the number zero, and what is made of an `item()` or `float()` and something unknown. Buffers of a module
 without weights, which may be given data alone, and those that may be a state that is learned through: another method
-begins them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`,
-and not where the project makes such modules and no other place in it names the attribute. Attributes that are no
-buffers, and that others name or set.
+begins them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`, or
+of modules that the project makes and of which nobody else names them. No buffers, and named or set by others.
 
 Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `backward()` stands in it, or behind it
 under the same test, but for what another branch of that test holds.
@@ -161,15 +160,12 @@ def check_state(statement: cst.Assign | cst.AugAssign | cst.Expr, context: Conte
     total = None if kept is None or isinstance(statement, cst.Expr) else augmented(context.model, statement)
     if kept is None or (total is not None and holds_graph(total)):
         return
+    # Where the result hangs on it, what this call adds may be learned through.
+    help_ = f"detach `{kept.key}` before" if kept.is_read_on else "detach what is added, or add it under `no_grad()`"
+    cut, trust = (kept.before, Applicability.UNSAFE) if kept.is_read_on else (kept.added, Applicability.SAFE)
+    fix = None if cut is None else NodeFix("add `.detach()`", append_trailer(cut, ".detach()"), trust)
     message = f"`{kept.key}` keeps the graph nodes of every call alive"
-    if not kept.is_read_on:
-        fix = NodeFix("add `.detach()`", append_trailer(kept.added, ".detach()"))
-        yield Finding(statement, message, "detach what is added, or add it under `no_grad()`", fix=lambda: fix)
-    elif kept.before is not None:  # what this call adds may be learned through
-        fix = NodeFix("add `.detach()`", append_trailer(kept.before, ".detach()"), Applicability.UNSAFE)
-        yield Finding(statement, message, f"write `{kept.key}.detach()` here", fix=lambda: fix)
-    else:
-        yield Finding(statement, message, f"detach `{kept.key}` before")
+    yield Finding(statement, message, help_, fix=None if fix is None else (lambda: fix))
 
 
 def _together(found: list[Finding]) -> Finding:
