@@ -23,9 +23,8 @@ _ASKING = frozenset({"isinstance", "callable", "hasattr", "type"})
 
 def object_called(model: "Model", call: cst.Call) -> Object | None:
     """The optimizer, scheduler or scaler that is called, which raises; the schedulers of Paddle can be called."""
-    if not isinstance(call.func, (cst.Name, cst.Attribute)):
-        return None
-    if last_word(call.func) in model.function_names:
+    word = last_word(call.func)
+    if word is None or word in model.function_names or not _may_be_kept(model, call.func):
         return None
     value = model.value(call.func)
     known = value if value is not None else _given(model, call.func)
@@ -37,7 +36,15 @@ def object_called(model: "Model", call: cst.Call) -> Object | None:
     return None if any(last_word(part.func) in _ASKING for part in asked) else known
 
 
-def _given(model: "Model", node: cst.Name | cst.Attribute) -> Object | None:
+def _may_be_kept(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a name, none of Python's own or of the imports, or an attribute of the instance."""
+    if isinstance(node, cst.Attribute):
+        return owner_of_attribute(model, node) is not None
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    return any(item.kind in (BindingKind.ASSIGN, BindingKind.PARAMETER) for item in bindings)
+
+
+def _given(model: "Model", node: cst.BaseExpression) -> Object | None:
     """What everybody gives for a parameter, or for the one that an attribute is set to: such objects or ``None``."""
     owner = owner_of_attribute(model, node)
     if owner is not None and isinstance(node, cst.Attribute):

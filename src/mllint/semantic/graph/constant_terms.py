@@ -148,12 +148,12 @@ class _Terms:
         """How a loss of the libraries, a module or a function, comes to have no graph:
         ``criterion(output.detach(), target)``.
         """
-        callee = self.model.value(node.func)
+        given = [arg.value for arg in node.args if constant(arg.value) is ...]  # no `reduction="sum"`
+        cuts = [item for item in given if self._cuts_output(item)]
+        callee = self.model.value(node.func) if cuts else None
         is_known = isinstance(callee, Symbol) or (isinstance(callee, Module) and callee.name is not None)
         if not is_known or not computes_loss(self.model, node) or any(arg.star for arg in node.args):
             return None
-        given = [arg.value for arg in node.args if constant(arg.value) is ...]  # no `reduction="sum"`
-        cuts = [item for item in given if self._cuts_output(item)]
         others = [item for item in given if item not in cuts]
         if not others:
             return None

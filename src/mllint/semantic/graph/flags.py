@@ -411,8 +411,11 @@ def is_state_value(model: "Model", node: cst.BaseExpression) -> bool:
 
 
 def is_refused(model: "Model", node: cst.BaseExpression, statement: cst.Assign) -> bool:
-    """Whether a tensor of PyTorch is surely computed with a graph: it does not let its flag be changed."""
-    value = model.value(node)
+    """Whether a tensor of PyTorch is surely computed with a graph: it does not let its flag be switched off.
+
+    Who switches it on has seen that something has no graph.
+    """
+    value = model.value(node) if constant(statement.value) is False else None
     if not isinstance(value, Tensor) or value.framework != "torch" or value.or_number or value.leaf or value.parameter:
         return False
     is_recorded = value.attached is True and model.gradients.off(statement) is False
