@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.arguments import calls_of
+from mllint.semantic.modules.fates import NOT_NUMBERS
 from mllint.semantic.modules.handed_over import is_given_on_by_others
 from mllint.semantic.modules.made_on_cpu import FACTORIES
 from mllint.semantic.modules.other_objects import from_outside, is_assigned_from_outside
-from mllint.semantic.modules.plain_tensors import NOT_NUMBERS, has_no_elements, is_leaf_to_train
+from mllint.semantic.modules.plain_tensors import has_no_elements, is_leaf_to_train
 from mllint.semantic.modules.unsaved_draws import SAVING
 from mllint.semantic.names.classes import Assignment, Members, Read, Role
 from mllint.semantic.names.conditions import conditions, is_in_another_branch

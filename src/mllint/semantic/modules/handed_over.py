@@ -10,10 +10,11 @@ from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.contents import PUTTING
+from mllint.semantic.modules.fates import NOT_NUMBERS, Fate, of_element
 from mllint.semantic.modules.fresh import is_set_up_by
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS
 from mllint.semantic.modules.other_objects import from_outside
-from mllint.semantic.modules.plain_tensors import NOT_NUMBERS, Fate, is_new, of_element
+from mllint.semantic.modules.plain_tensors import is_new
 from mllint.semantic.names.classes import Assignment, Members
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver

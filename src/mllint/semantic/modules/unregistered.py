@@ -13,12 +13,13 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules import carried_state, fitted_state, handed_over, plain_tensors, unsaved_draws
+from mllint.semantic.modules.fates import Fate, fate
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
 from mllint.semantic.modules.never_filled import made_of
 from mllint.semantic.modules.never_moved import is_never_moved
 from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
-from mllint.semantic.modules.plain_tensors import Fate, fate, has_no_elements, is_leaf_to_train, is_plain
+from mllint.semantic.modules.plain_tensors import has_no_elements, is_leaf_to_train, is_plain
 from mllint.semantic.modules.trained_by_hand import is_trained_by_hand
 from mllint.semantic.modules.unsaved_draws import SAVING
 from mllint.semantic.modules.ways_to_tensors import made_for_nothing, unpacked_into

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.semantic.modules.fates import Fate, fate
 from mllint.semantic.modules.handed_over import is_given_on
 from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS
-from mllint.semantic.modules.plain_tensors import Fate, changes_later, fate, is_new
+from mllint.semantic.modules.plain_tensors import changes_later, is_new
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.definitions import class_around
