@@ -110,7 +110,8 @@ def calls_of(model: "Model", info: FunctionInfo) -> list[tuple[cst.Call, int]]:
     if info.name == "__init__" and info.owner is not None:
         found = [(call, 1) for call in _making(model, info.owner)]
     else:
-        found = [(call, 0 if called.receiver is None else 1) for call, called in _calling(model, info)]
+        is_free = info.is_static
+        found = [(call, 0 if is_free or called.receiver is None else 1) for call, called in _calling(model, info)]
     return found if len(found) <= MAX_CALLS else []
 
 

@@ -9,11 +9,12 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.inputs import is_input
-from mllint.semantic.modules.made_on_cpu import FACTORIES, GIVING_DIMENSIONS, moves
+from mllint.semantic.modules.made_on_cpu import FACTORIES, GIVING_DIMENSIONS, OLD_WRAPPER, moves
 from mllint.semantic.modules.own_operations import computes_with, is_for_parameters, own_operation
 from mllint.semantic.modules.records import reads_of_field
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.receivers import owner_of_attribute
+from mllint.semantic.names.uses import whole
 from mllint.semantic.values import Choice, Function, Module, Symbol, Tensor, Value
 from mllint.syntax.shape import constant, dotted_path, last_word, part_at
 
@@ -26,6 +27,9 @@ NOT_NUMBERS = frozenset({
     "size", "dim", "ndim", "shape", "numel", "tolist", "item", "numpy", "dtype", "nelement", "is_floating_point",
     "stride", "requires_grad", "names", "element_size",
 })  # fmt: skip
+_OF_SIZES = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "rand", "randn", "Tensor"))
+_OF_SEVERAL = frozenset({"torch.cat", "torch.stack", "torch.concat", "torch.einsum"})
+"""Functions that compute with the tensors of a list."""
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
 
@@ -97,7 +101,8 @@ def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:
     is_part = len(indexes) < len(item.slice) or any(
         constant(index) is None or _picks(model, index) for index in indexes
     )
-    return fate(model, item, steps) if is_part or _gets_dimensions(model, item) else Fate.NOTHING
+    is_part = is_part or _gets_dimensions(model, item) or _has_more_dimensions(model, item.value, len(indexes))
+    return fate(model, item, steps) if is_part else Fate.NOTHING
 
 
 def _gets_dimensions(model: "Model", item: cst.Subscript) -> bool:
@@ -105,6 +110,29 @@ def _gets_dimensions(model: "Model", item: cst.Subscript) -> bool:
     method = model.tree.parent(item)
     call = model.tree.call_of(method) if isinstance(method, cst.Attribute) else None
     return call is not None and last_word(call.func) in GIVING_DIMENSIONS and bool(call.args)
+
+
+def _has_more_dimensions(model: "Model", node: cst.BaseExpression, count: int) -> bool:
+    """Whether an attribute is made of more sizes than there are indexes: ``torch.empty(8, 3, 3)`` before ``[i]``."""
+    owner = owner_of_attribute(model, node)
+    if owner is None or not isinstance(node, cst.Attribute):
+        return False
+    made = [(place.model, place.value) for place in owner.members.assignments(node.attr.value)]
+    return bool(made) and all(value is not None and _sizes(home, value) > count for home, value in made)
+
+
+def _sizes(model: "Model", node: cst.BaseExpression) -> int:
+    """Of how many sizes an expression makes a tensor, as far as that is written out."""
+    name = model.qualified_name(node.func) if isinstance(node, cst.Call) else None
+    if not isinstance(node, cst.Call) or name not in _OF_SIZES:
+        return 0
+    given = [arg for arg in node.args if arg.keyword is None]
+    if any(arg.star for arg in given):
+        return 0
+    first = given[0].value if given else None
+    if isinstance(first, (cst.Tuple, cst.List)):
+        return 0 if name == "torch.Tensor" else len(first.elements)
+    return len(given)
 
 
 def _picks(model: "Model", index: cst.BaseExpression) -> bool:
@@ -145,6 +173,8 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
     callees = (
         callee.options if isinstance(callee, Choice) else (callee,)
     )  # `self.conv = F.conv1d if flat else F.conv2d`
+    if isinstance(callee, Symbol) and callee.name == OLD_WRAPPER:
+        return fate(model, call, steps)
     if all(isinstance(item, Symbol) for item in callees):
         facts = [lookup.function(item.name) for item in callees if isinstance(item, Symbol)]
         if any(fact is None or fact.returns not in ("tensor", "scalar", "tensors") for fact in facts):
@@ -158,8 +188,10 @@ def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:
         return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
     if isinstance(callee, Module):
         is_trained = has_weights(model, call.func)
-        is_function = is_trained is False and callee.name is not None  # `nn.Sigmoid`
-        return Fate.MEETS_INPUT if is_trained else fate(model, call, steps) if is_function else Fate.NOTHING
+        # What no layer of a library keeps for itself meets the weights in it, or is in what it gives: `nn.Sigmoid`.
+        is_known = all(item.name is not None for item in callee.others or (callee,))
+        is_known = is_known and (is_trained is False or bool(callee.others))
+        return Fate.MEETS_INPUT if is_trained else fate(model, call, steps) if is_known else Fate.NOTHING
     if isinstance(callee, Function):
         found = _within(callee, call, arg, steps - 1)
         return fate(model, call, steps) if found is Fate.GIVEN_BACK else found
@@ -194,7 +226,7 @@ def _within(callee: Function, call: cst.Call, arg: cst.Arg, steps: int) -> Fate:
 
 
 def of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
-    """What becomes of one of several tensors that are put together: ``torch.cat([x, self.pad])``."""
+    """What becomes of one of several tensors that are computed with together: ``torch.cat([x, self.pad])``."""
     display = model.tree.parent(element)
     arg = None if display is None else model.tree.parent(display)
     call = None if arg is None else model.tree.parent(arg)
@@ -203,7 +235,7 @@ def of_element(model: "Model", element: cst.Element, steps: int) -> Fate:
     callee = model.value(call.func)
     if isinstance(callee, Module) and isinstance(display, cst.Tuple):
         return Fate.MEETS_INPUT if has_weights(model, call.func) else Fate.NOTHING  # the first state of an LSTM
-    if not isinstance(callee, Symbol) or callee.name not in ("torch.cat", "torch.stack", "torch.concat"):
+    if not isinstance(callee, Symbol) or callee.name not in _OF_SEVERAL:
         return Fate.NOTHING
     meets = any(is_input(model, other.value) for other in display.elements if other is not element)
     return Fate.MEETS_INPUT if meets else fate(model, call, steps)
@@ -225,10 +257,26 @@ def _of_unpacked(model: "Model", element: cst.Element, steps: int) -> Fate | Non
     return strongest(_of_target(model, statement, target, steps) for target in targets if target is not None)
 
 
+def _gives_several(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression gives several tensors with as many dimensions as the one of which it makes them."""
+    if not isinstance(node, cst.Call) or last_word(node.func) == "unbind":
+        return False
+    name = model.qualified_name(node.func)
+    fact = lookup.function(name) if name is not None else lookup.tensor_method("torch", last_word(node.func) or "")
+    return fact is not None and fact.returns == "tensors"
+
+
 def _of_target(model: "Model", statement: cst.Assign, target: cst.BaseExpression, steps: int) -> Fate:
-    """What becomes of what an assignment gives a local name, or another attribute of the object."""
+    """What becomes of what an assignment gives a local name, or another attribute of the object; of what gives several
+    tensors, to several names.
+    """
+    if isinstance(target, (cst.Tuple, cst.List)):
+        parts = [element.value for element in target.elements] if _gives_several(model, statement.value) else []
+        return strongest(_of_target(model, statement, part, steps) for part in parts if isinstance(part, cst.Name))
     if isinstance(target, cst.Name):
-        names = (name for name in model.names_by_word.get(target.value, ()) if name is not target)
+        # An attribute may have the same name: `table = self.table[index]`, in a loop.
+        words = model.names_by_word.get(target.value, ())
+        names = (name for name in words if name is not target and whole(model, name) is name)
         bound = (name for name in names if any(item.node is statement for item in model.reaching(name)))
         return strongest(fate(model, name, steps) for name in bound)
     owner = owner_of_attribute(model, target)

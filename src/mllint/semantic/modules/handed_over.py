@@ -12,7 +12,7 @@ from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.modules.contents import PUTTING
 from mllint.semantic.modules.fates import NOT_NUMBERS, Fate, of_element
 from mllint.semantic.modules.fresh import is_set_up_by
-from mllint.semantic.modules.made_on_cpu import MAX_STEPS
+from mllint.semantic.modules.made_on_cpu import MAX_STEPS, OLD_WRAPPER
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.modules.plain_tensors import is_new
 from mllint.semantic.names.classes import Assignment, Members
@@ -136,6 +136,8 @@ def _is_argument_given_away(members: Members, model: "Model", arg: cst.Arg, call
     callee = model.value(call.func)
     if _sets_numbers(model, arg):
         return False
+    if isinstance(callee, Symbol) and callee.name == OLD_WRAPPER:
+        return _is_given_away(members, model, call, calls)
     if isinstance(callee, Symbol):
         # To checkpointing a tensor is given that asks for gradients, since its inputs may not.
         is_for_graph = "grad" in callee.name or "checkpoint" in callee.name

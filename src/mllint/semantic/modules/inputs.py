@@ -13,7 +13,7 @@ from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Output, Tensor, Value
-from mllint.syntax.shape import argument
+from mllint.syntax.shape import argument, followed, part_at
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _is_from_parameter(model: "Model", node: cst.BaseExpression, known: _Known) 
             case cst.Call() if _runs_weights(model, node) or _is_joined(model, node, known) or _is_there(model, node):
                 return True
             case cst.Call() if isinstance(callee := model.value(node.func), Function):
-                return _gives_input(callee, known)
+                return _gives_input(callee, (), known)
             case cst.Attribute() if isinstance(value := model.value(node), Tensor) and value.parameter:
                 return True
             case cst.Call(args=[cst.Arg(value=first, star="", keyword=None), *_]) if _is_operation(
@@ -98,8 +98,13 @@ def _derive(model: "Model", binding: Binding, known: _Known) -> bool:
         return any(_is_given_to_weights(model, use) for use in uses(model, binding))
     if binding.kind is BindingKind.AUGMENTED and isinstance(node, cst.AugAssign):
         return _is_from_parameter(model, node.target, known)  # an operation in place
-    is_whole = binding.kind is BindingKind.ASSIGN and binding.value is not None
-    return is_whole and binding.value is not None and _is_from_parameter(model, binding.value, known)
+    if binding.kind is not BindingKind.ASSIGN or binding.value is None:
+        return False
+    value, path = followed(binding.value, binding.path)
+    callee = model.value(value.func) if path and isinstance(value, cst.Call) else None
+    if isinstance(callee, Function):
+        return _gives_input(callee, path, known)
+    return _is_from_parameter(model, value, known)
 
 
 def _is_given_to_weights(model: "Model", use: cst.CSTNode) -> bool:
@@ -120,7 +125,7 @@ def _is_operation(model: "Model", call: cst.Call) -> bool:
     """Whether a call is one of a function whose result is where its first tensor is."""
     name = model.qualified_name(call.func)
     fact = None if name is None or name.endswith(("_like", "from_numpy")) else lookup.function(name)
-    return fact is not None and fact.returns in ("tensor", "scalar") and name not in FACTORIES | OF_VALUES
+    return fact is not None and fact.returns in ("tensor", "scalar", "tensors") and name not in FACTORIES | OF_VALUES
 
 
 def _is_joined(model: "Model", call: cst.Call, known: _Known) -> bool:
@@ -153,10 +158,14 @@ def _runs_no_weights(model: "Model", call: cst.Call) -> bool:
     return isinstance(module, Module) and module.name is not None and has_weights(model, call.func) is False
 
 
-def _gives_input(callee: Function, known: _Known) -> bool:
-    """Whether all that a function of the project gives back is computed from what it is given from outside."""
+def _gives_input(callee: Function, path: tuple[int | None, ...], known: _Known) -> bool:
+    """Whether all that a function of the project gives back is computed from what it is given from outside.
+
+    ``path``: what stands there of several things that it gives.
+    """
     home, given = callee.definition.model, callee.definition.scope.returns
-    values = [item.value for item in given if item.value is not None]
+    values = [part for item in given if (part := part_at(item.value, path)) is not None]
     if not given or len(values) < len(given):
         return False
-    return _once(known, callee.definition, lambda: all(_is_from_parameter(home, item, known) for item in values))
+    asked = values[0] if path else callee.definition
+    return _once(known, asked, lambda: all(_is_from_parameter(home, item, known) for item in values))

@@ -35,6 +35,8 @@ FACTORIES = frozenset({
                  "DoubleTensor", "IntTensor", "BoolTensor", "ByteTensor", "HalfTensor")
 })  # fmt: skip
 OF_VALUES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.asarray"})
+OLD_WRAPPER = "torch.autograd.Variable"
+"""What gives the tensor that it is given."""
 GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat", "expand_as", "view_as"})
 """Methods of a tensor of which the result is no 0-d one, where they are given anything."""
 _MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
@@ -211,8 +213,16 @@ def _makers(place: Assignment, name: str, *, or_given: bool) -> list[Made]:
     """What makes that which an assignment puts into an attribute; ``or_given``: where nothing else is given for it."""
     if place.value is not None:
         made = made_for_nothing(place.model, place.value) if or_given else []
-        return [(place.model, value) for value in made or (place.value,)]
+        return [(place.model, value) for value in made or (_made_if_any(place.value),)]
     return [] if place.method is None else unpacked_into(place.model, place.node, f"{place.method.self_name}.{name}")
+
+
+def _made_if_any(node: cst.BaseExpression) -> cst.BaseExpression:
+    """What an expression makes where it makes anything: ``torch.zeros(3) if bias else None``."""
+    if not isinstance(node, cst.IfExp):
+        return node
+    ways = [way for way in (node.body, node.orelse) if constant(way) is not None]
+    return ways[0] if len(ways) == 1 else node
 
 
 def _is_computed_from_itself(place: Assignment, name: str) -> bool:
@@ -358,7 +368,7 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
     if name in FACTORIES:
         return True
-    if name.rpartition(".")[0] in picked.FILLING and call.args:
+    if (name == OLD_WRAPPER or name.rpartition(".")[0] in picked.FILLING) and call.args:
         return is_made_on_cpu(model, call.args[0].value, steps)
     fact = lookup.function(name)
     if fact is None or fact.returns not in ("tensor", "scalar", "tensors") or not name.startswith("torch."):

@@ -167,7 +167,8 @@ def is_set_from_outside(members: Members, name: str) -> bool:
     What is registered once does not help them: every new tensor is made where the method makes it.
     """
     definition = members.definition
-    setting = {place.method.name for place in members.assignments(name) if place.method is not None} - {"__init__"}
+    anew = [place for place in members.assignments(name) if not isinstance(place.node, cst.AugAssign)]
+    setting = {place.method.name for place in anew if place.method is not None} - {"__init__"}
     for model in (*members.models, *definition.model.importers(*setting)):
         assigned = (model.tree.parent(node) for node in from_outside(definition, model, name))
         called = (node for word in setting for node in from_outside(definition, model, word))

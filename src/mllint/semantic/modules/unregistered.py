@@ -104,8 +104,18 @@ def lost(
     is_of_moves = found is not None and found.how in (Loss.LEFT_BEHIND, Loss.CONTAINED)
     if not is_of_moves or not is_never_moved(owner):
         return found
-    numbers = made_of(owner.members, target.attr.value)
-    return None if numbers is None else Lost(Loss.UNFILLED, setter=numbers)
+    return _lost_where_it_stays(model, owner.members, target.attr.value, statement.value)
+
+
+def _lost_where_it_stays(
+    model: "Model", members: "Members", name: str, value: cst.BaseExpression | None
+) -> Lost | None:
+    """What a module loses that nobody moves: what is never filled, or drawn anew."""
+    numbers = made_of(members, name)
+    if numbers is not None:
+        return Lost(Loss.UNFILLED, setter=numbers)
+    is_one = value is not None and type(value) in _EXPRESSIONS and _is_redrawn(model, members, name, value)
+    return Lost(Loss.REDRAWN) if is_one else None
 
 
 def _lost(
@@ -164,9 +174,12 @@ def _lost_tensor(
     numbers = None if is_torch else made_of(members, name)
     if numbers is not None:
         return Lost(Loss.UNFILLED, setter=numbers)
+    return Lost(Loss.REDRAWN) if _is_redrawn(model, members, name, value) else None
+
+
+def _is_redrawn(model: "Model", members: "Members", name: str, value: cst.BaseExpression) -> bool:
     is_drawn = unsaved_draws.draws(model, value) or unsaved_draws.is_filled_at_random(members, name)
-    is_redrawn = is_drawn and unsaved_draws.is_lost(members, name)
-    return Lost(Loss.REDRAWN) if is_redrawn else None
+    return is_drawn and unsaved_draws.is_lost(members, name)
 
 
 def _lost_among_others(

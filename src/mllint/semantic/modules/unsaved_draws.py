@@ -7,7 +7,8 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.modules.fates import Fate, fate
 from mllint.semantic.modules.handed_over import is_given_on
-from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS
+from mllint.semantic.modules.inputs import is_input
+from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, OLD_WRAPPER
 from mllint.semantic.modules.plain_tensors import changes_later, is_new
 from mllint.semantic.names.classes import Assignment, Members, Read, makes_parameter
 from mllint.semantic.names.conditions import conditions
@@ -69,8 +70,19 @@ def is_lost(members: Members, name: str) -> bool:
         if _is_a_sample(model, read):
             return False
         if read.method in running and not _is_for_training(model, read.node):
-            used = used or fate(model, read.node, MAX_STEPS) is Fate.MEETS_INPUT
+            used = used or fate(model, read.node, MAX_STEPS) is Fate.MEETS_INPUT or _picks_of_input(model, read.node)
     return used
+
+
+def _picks_of_input(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether items of what comes from outside are picked by a tensor: ``x[:, self.order]``."""
+    call = model.tree.call_given(node)
+    if call is not None and model.qualified_name(call.func) == OLD_WRAPPER:
+        node = call
+    index = model.tree.parent(node)
+    element = model.tree.parent(index) if isinstance(index, cst.Index) else None
+    item = None if element is None else model.tree.parent(element)
+    return isinstance(item, cst.Subscript) and is_input(model, item.value)
 
 
 def is_filled_at_random(members: Members, name: str) -> bool:
