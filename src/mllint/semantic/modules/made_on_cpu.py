@@ -7,17 +7,27 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.expressions import picked
+from mllint.semantic.expressions.arguments import argument_for
 from mllint.semantic.expressions.new_results import asks_for_cpu_type
 from mllint.semantic.graph.terms import appended_to
 from mllint.semantic.modules.ways_to_tensors import Made, made_for_nothing, stands_for_nothing, unpacked_into
-from mllint.semantic.names.classes import Assignment, Members, Role
+from mllint.semantic.names.classes import Assignment, Members, Role, makes_parameter
 from mllint.semantic.names.conditions import conditions, is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind, all_assigned, assigned, grown_from, only_assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Array, Elements, Function, Member, Nothing, Number, Other, Output, Repeated, Tensor
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import before_methods, constant, dotted_path, last_word, subscript_index
+from mllint.syntax.shape import (
+    argument,
+    before_methods,
+    called_on,
+    constant,
+    dotted_path,
+    has_star_arguments,
+    last_word,
+    subscript_index,
+)
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -41,6 +51,7 @@ GIVING_DIMENSIONS = frozenset({"view", "reshape", "expand", "unsqueeze", "repeat
 """Methods of a tensor of which the result is no 0-d one, where they are given anything."""
 _MOVING = frozenset({"cuda", "to", "type_as", "xpu", "npu", "mps", "share_memory_", "new_tensor", "get_device", "cpu"})
 _DTYPES = frozenset({"float", "double", "half", "long", "int", "bool"})
+_GIVEN = "made on the CPU where a call gives it"
 _DEFAULT_DEVICE = frozenset({"set_default_tensor_type", "set_default_device"})
 
 
@@ -81,7 +92,7 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
         case cst.BinaryOperation() | cst.Comparison():
             compared = (item.comparator for item in node.comparisons) if isinstance(node, cst.Comparison) else ()
             sides = (node.left, *compared) if isinstance(node, cst.Comparison) else (node.left, node.right)
-            tensors = [side for side in sides if isinstance(model.value(side), (Tensor, Output))]
+            tensors = [side for side in sides if _is_tensor(model, side)]
             return bool(tensors) and all(is_made_on_cpu(model, side, steps - 1) for side in tensors)
         case cst.UnaryOperation():
             return is_made_on_cpu(model, node.expression, steps - 1)
@@ -94,13 +105,20 @@ def is_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int = MAX_ST
             return not is_item and is_made_on_cpu(model, node.value, steps - 1)
         case cst.Attribute():
             method = method_of_receiver(model, node.value)
-            return method is not None and _is_kept_on_cpu(method, node.attr.value, steps - 1)
+            return method is not None and (
+                _is_kept_on_cpu(method, node.attr.value, steps - 1)
+                or _is_registered_on_cpu(method, node.attr.value, steps - 1)
+            )
         case cst.IfExp():
             return all(is_made_on_cpu(model, way, steps - 1) for way in (node.body, node.orelse))
         case cst.Name():
             values = _assigned_here(model, node)
             if not values:
-                return _is_taken_out(model, node, steps - 1) or _is_changed_on_cpu(model, node, steps - 1)
+                return (
+                    _is_given_so(model, node)
+                    or _is_taken_out(model, node, steps - 1)
+                    or _is_changed_on_cpu(model, node, steps - 1)
+                )
             return all(is_made_on_cpu(model, value, steps - 1) for value in values)
     return False
 
@@ -301,13 +319,12 @@ def _is_list_made_on_cpu(model: "Model", node: cst.BaseExpression, steps: int) -
 
 
 def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
-    if any(arg.star == "**" or (arg.keyword is not None and arg.keyword.value == "device") for arg in call.args):
+    device = argument(call, None, "device")
+    if any(arg.star == "**" for arg in call.args) or (device and not _is_where_made(model, device.value, steps)):
         return False
     callee = model.value(call.func)
     if isinstance(callee, Function):
-        home = callee.definition.model
-        returned = [item.value for item in callee.definition.scope.returns]
-        return bool(returned) and all(item is not None and is_made_on_cpu(home, item, steps) for item in returned)
+        return _is_made_by_own_function(model, call, callee, steps)
     if isinstance(callee, Member) and callee.package in picked.FILLING:
         return bool(call.args) and is_made_on_cpu(model, call.args[0].value, steps)
     if isinstance(callee, Member) and callee.package == picked.WINDOWS:
@@ -319,8 +336,79 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
         inner = call.func.value
         if call.args and call.func.attr.value in GIVING_DIMENSIONS and _is_made_of_values(model, inner):
             return True
-        return isinstance(model.value(inner), Tensor) and is_made_on_cpu(model, inner, steps)
+        return _is_tensor(model, inner) and is_made_on_cpu(model, inner, steps)
     return False
+
+
+def _is_where_made(model: "Model", device: cst.BaseExpression, steps: int) -> bool:
+    """Whether a device is that of something of the module that is made on the CPU as well: ``self.rates.device``."""
+    holder = device.value if isinstance(device, cst.Attribute) and device.attr.value == "device" else None
+    method = method_of_receiver(model, holder.value) if isinstance(holder, cst.Attribute) else None
+    return (
+        method is not None
+        and isinstance(holder, cst.Attribute)
+        and _is_registered_on_cpu(method, holder.attr.value, steps, (Role.BUFFER, Role.PARAMETER, Role.TENSOR))
+    )
+
+
+def _is_registered_on_cpu(
+    method: "FunctionInfo", name: str, steps: int, roles: tuple[Role, ...] = (Role.BUFFER,)
+) -> bool:
+    """Whether a buffer, or what else an attribute is, is on the CPU while the module is set up."""
+    members = None if method.owner is None else method.owner.members
+    places = [] if members is None else [place for place in members.assignments(name) if not place.is_empty]
+    return bool(places) and all(
+        members is not None
+        and place.method in members.setting_up
+        and place.value is not None
+        and place.role in roles
+        and is_made_on_cpu(place.model, _of_parameter(place.model, place.value), steps)
+        for place in places
+    )
+
+
+def _of_parameter(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
+    """What a parameter is made of."""
+    is_made = isinstance(node, cst.Call) and makes_parameter(model, node) and bool(node.args)
+    return node.args[0].value if isinstance(node, cst.Call) and is_made else node
+
+
+def _is_made_by_own_function(model: "Model", call: cst.Call, callee: Function, steps: int) -> bool:
+    """Whether a function of the project makes a tensor of numbers, or of such ones that the call gives it."""
+    info = callee.definition
+    home, returned = info.model, [item.value for item in info.scope.returns]
+    skipped = 0 if info.is_static or callee.receiver is None else 1
+    given = (
+        []
+        if has_star_arguments(call)
+        else [(item, argument_for(info, item, call, skipped)) for item in info.parameters]
+    )
+    known = [
+        (_GIVEN, id(item))
+        for item, value in given
+        if value is not None and _is_tensor(model, value) and is_made_on_cpu(model, value, steps)
+    ]
+    known = [key for key in known if key not in home.remembered]
+    home.remembered.update(dict.fromkeys(known, True))
+    try:
+        return bool(returned) and all(item is not None and is_made_on_cpu(home, item, steps) for item in returned)
+    finally:
+        for key in known:
+            del home.remembered[key]
+
+
+def _is_given_so(model: "Model", name: cst.Name) -> bool:
+    """Whether a name is a parameter for which the call that is followed gives a tensor made on the CPU."""
+    bindings = model.reaching(name)
+    return len(bindings) == 1 and (_GIVEN, id(bindings[0].node)) in model.remembered
+
+
+def _is_tensor(model: "Model", node: cst.BaseExpression) -> bool:
+    if isinstance(model.value(node), (Tensor, Output)):
+        return True
+    while isinstance(node, (cst.Attribute, cst.Subscript)) or called_on(node) is not None:
+        node = called_on(node) or (node.value if isinstance(node, (cst.Attribute, cst.Subscript)) else node)
+    return isinstance(node, cst.Name) and _is_given_so(model, node)
 
 
 def _is_made_of_values(model: "Model", node: cst.BaseExpression) -> bool:
@@ -332,6 +420,12 @@ def _is_made_of_values(model: "Model", node: cst.BaseExpression) -> bool:
     is_plain = all(arg.keyword is None or arg.keyword.value in ("dtype", "requires_grad") for arg in node.args)
     given = model.value(node.args[0].value)
     return is_plain and not node.args[0].star and not isinstance(given, (Tensor, Output))
+
+
+def _is_of_several(array: cst.BaseExpression) -> bool:
+    """Whether a part of an array surely has dimensions: ``rows[None, :]``."""
+    parts = [item.slice for item in array.slice] if isinstance(array, cst.Subscript) else []
+    return any(not isinstance(part, cst.Index) or constant(part.value) is None for part in parts)
 
 
 def _is_computed(model: "Model", array: cst.BaseExpression) -> bool:
@@ -365,6 +459,8 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         given = model.value(call.args[0].value) if call.args else None
         if name == "torch.from_numpy" and given is None:
             return bool(call.args) and (_is_computed(model, call.args[0].value) or _has_length(model, call.args[0]))
+        if given is None and call.args and name != "torch.as_tensor":
+            return _is_of_several(call.args[0].value)
         return isinstance(given, (Elements, Repeated, Array)) and given != Array(True)
     if name in FACTORIES:
         return True
@@ -378,5 +474,5 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         return len(call.args) == 1 and _is_list_made_on_cpu(model, call.args[0].value, steps)
     if values and isinstance(values[0][1], (Elements, Repeated)):
         return _is_list_made_on_cpu(model, values[0][0], steps)
-    tensors = [item for item, value in values if isinstance(value, (Tensor, Output))]
+    tensors = [item for item, _ in values if _is_tensor(model, item)]
     return bool(tensors) and all(is_made_on_cpu(model, item, steps) for item in tensors)

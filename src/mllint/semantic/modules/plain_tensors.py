@@ -176,7 +176,14 @@ def is_set_from_outside(members: Members, name: str) -> bool:
             return True
         if any(model.tree.call_of(node) and not is_super_call(node.value) for node in called):
             return True
-    return False
+    # Those who go through all modules there are import no class: `if hasattr(module, "renew"): module.renew()`.
+    homes = {id(model): model for word in setting for model, _ in definition.model.calls_elsewhere(word)}
+    return any(
+        model.tree.call_of(node) and not is_super_call(node.value)
+        for model in homes.values()
+        for word in setting
+        for node in from_outside(definition, model, word)
+    )
 
 
 def changes_later(members: Members, name: str) -> bool:
