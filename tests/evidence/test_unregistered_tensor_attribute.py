@@ -547,3 +547,25 @@ def test_paddle_zeros_and_ones_that_are_no_parameters_have_no_effect(paddle: Any
     shine, given = Shine(), paddle.rand([3, 2])
     assert shine.parameters() == []
     assert bool((shine(given) == given).all())
+
+
+def test_torch_a_tensor_in_the_place_of_a_parameter_raises(torch: Any) -> None:
+    layer = torch.nn.Conv2d(1, 1, 3, bias=False)
+    for name in ("weight", "bias"):
+        with pytest.raises(TypeError, match="cannot assign"):
+            setattr(layer, name, torch.ones(1))
+    with pytest.raises(TypeError, match="cannot assign"):
+        layer.register_parameter("scale", torch.ones(1))
+    del layer.weight
+    layer.weight = torch.ones(1)
+    assert list(layer.parameters()) == []
+
+
+def test_paddle_a_tensor_in_the_place_of_a_parameter_raises(paddle: Any) -> None:
+    layer = paddle.nn.Conv2D(1, 1, 3, bias_attr=False)
+    with pytest.raises(TypeError, match="should be of type Parameter"):
+        layer.weight = paddle.ones([1, 1, 3, 3])
+    with pytest.raises(TypeError, match="should be a Parameter"):
+        layer.add_parameter("scale", paddle.ones([1]))
+    layer.bias = paddle.ones([1])
+    assert len(layer.parameters()) == 1

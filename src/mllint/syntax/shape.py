@@ -106,6 +106,12 @@ def assigns_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:
     return target.__class__ is cst.Attribute and target.value.__class__ is cst.Name and statement.value is not None
 
 
+def sets_attribute(statement: cst.Assign | cst.AnnAssign) -> bool:
+    """Whether something is assigned to an attribute of whatever, first of all."""
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
+    return target.__class__ is cst.Attribute and statement.value is not None
+
+
 def unpacks_into_attributes(statement: cst.Assign) -> bool:
     """Whether a statement assigns to several things at once, of which one is an attribute of a name."""
     target = statement.targets[0].target

@@ -6,14 +6,14 @@ Finds tensors in plain attributes of a module that ought to be registered:
   filled, made by a function of the file, asked for gradients later, `self.weight.requires_grad_()`, or of which an
   optimizer is given a copy only: `Adam(nn.ParameterList([self.w]))`; also the items of a list or dict;
 - a tensor computed from a new parameter, `nn.Parameter(x).cuda()` or `nn.Parameter(x) * 0.1`, also where the
-  parameter has a name and is used for nothing else; also where it is given to `register_parameter`;
+  parameter has a name and is used for nothing else; also where it, or any plain one, is given to `register_parameter`;
 - on PyTorch, a table made while the module is set up, of numbers or of other such tables, that meets the input of
   `forward`, or in any method what the weights give: also by way of functions, methods and other names, as an element
   of a list or dict, in place of a parameter that is left at `None`, or computed from itself later, as a running mean;
 - random numbers drawn while the module is set up, on whatever device, that `forward` computes with, also where a new
   tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
-- a registration that its own assignment undoes, `self.table = self.register_buffer("table", x)`, and a buffer that is
-  registered in `forward` alone, and saved;
+- a registration that its own assignment undoes, `self.table = self.register_buffer("table", x)`, a buffer that is
+  registered in `forward` alone, and saved; a plain tensor in the place of a layer's parameter, `conv.weight = x * 2`;
 - nothing but zeros or ones that `forward` adds or multiplies and nobody fills or learns; on PyTorch, nor moves;
 - state, wherever it lies, also where a method moves it or makes it at the first call: what a method computes of it and
   of data, `self.mean = m * self.mean + (1 - m) * x.mean(0)`, or writes into it, `self.queue[index] = keys`, and what a
@@ -23,9 +23,9 @@ Finds tensors in plain attributes of a module that ought to be registered:
 
 Only an `nn.Parameter` is a parameter: the first two get gradients and are in no `parameters()`: no optimizer moves
 them, and they are not saved. `nn.Parameter(x).to(device)` looks right without a GPU, because there `to` gives the
-parameter itself. `register_parameter` and `add_parameter` raise where they are given what is none. A plain tensor does
-not move with its module: after `model.cuda()` the input is on the GPU and the table is not, which raises. (Paddle makes
-an unsaved buffer of every tensor that is assigned, and moves it.)
+parameter itself. `register_parameter`, `add_parameter` and assigning to a parameter raise where they are given what is
+none. A plain tensor does not move with its module: after `model.cuda()` the input is on the GPU and the table is not,
+which raises. (Paddle makes an unsaved buffer of every tensor that is assigned, and moves it.)
 
 Random numbers that are not saved are drawn again by whoever makes the module to load its weights: nothing fails, and
 it computes something else. So is it with state, which begins anew. What was computed of parameters stays as it was when
@@ -101,11 +101,11 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, append_trailer, insert_after, replace_before, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.modules import unregistered
-from mllint.semantic.modules.lost_parameters import registered_in_vain
+from mllint.semantic.modules.lost_parameters import registered_in_vain, replaced_in_vain
 from mllint.semantic.modules.unregistered import Loss, Lost
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.syntax.shape import assigns_attribute, unpacks_into_attributes
+from mllint.syntax.shape import sets_attribute, unpacks_into_attributes
 
 rule = Rule(
     code="ML404",
@@ -118,9 +118,9 @@ rule = Rule(
 _Statement: TypeAlias = cst.Assign | cst.AnnAssign
 
 
-@rule.on(cst.Assign, cst.AnnAssign, shape=assigns_attribute)
+@rule.on(cst.Assign, cst.AnnAssign, shape=sets_attribute)
 def check(statement: _Statement, context: Context) -> Iterator[Finding]:
-    """Report the assignment of a tensor that the module does not take up."""
+    """Report the assignment of a tensor that the module, or a layer, does not take up."""
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else statement.target
     yield from _of_attribute(statement, target, statement, context)
 
@@ -138,6 +138,8 @@ def _of_attribute(
 ) -> Iterator[Finding]:
     method = method_of_receiver(context.model, target.value) if isinstance(target, cst.Attribute) else None
     owner, value = None if method is None else method.owner, statement.value
+    if method is None and value is not None and replaced_in_vain(context.model, target, value):
+        yield Finding(place, *unregistered.words_of_replaced(context.model))
     framework = None if owner is None else owner.framework
     if value is None or method is None or owner is None or framework is None or not isinstance(target, cst.Attribute):
         return
@@ -147,21 +149,19 @@ def _of_attribute(
     is_table = found.how in (Loss.LEFT_BEHIND, Loss.REDRAWN)
     is_saved = not is_table or unregistered.has_to_be_saved(context.model, owner, name, value)
     persistence = "" if is_saved else ", persistent=False"
-    message, help_ = unregistered.words(found, name, framework, persistence)
     fix = partial(_fix, found, statement, target, method, persistence, context) if place is statement else None
-    yield Finding(place, message, help_, fix=fix)
+    yield Finding(place, *unregistered.words(found, name, framework, persistence), fix=fix)
 
 
 @rule.on_method("register_parameter", "add_parameter")
 def check_registered(call: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report what is registered as a parameter, and is only computed from one."""
+    """Report what is registered as a parameter, and is none, or only computed from one."""
     found = registered_in_vain(context.model, call)
     if found is not None:
         value, inner = found
-        message, help_ = unregistered.words_of_registered(value, inner)
-        is_torch = context.model.framework != "paddle"
+        is_torch = inner is not None and context.model.framework != "paddle"
         fix = partial(_computed_first, value, inner, context) if is_torch else None
-        yield Finding(call, message, help_, fix=fix)
+        yield Finding(call, *unregistered.words_of_registered(context.model, value, inner), fix=fix)
 
 
 @rule.on_method("register_buffer")
@@ -198,9 +198,9 @@ def _as_parameter(value: cst.BaseExpression, context: Context) -> NodeFix:
     return NodeFix("make it a parameter", edits if imported is None else (imported, *edits))
 
 
-def _computed_first(value: cst.BaseExpression, inner: cst.Call, context: Context) -> NodeFix | None:
+def _computed_first(value: cst.BaseExpression, inner: cst.Call | None, context: Context) -> NodeFix | None:
     """``nn.Parameter(x).cuda()`` -> ``nn.Parameter(x.cuda())``: what stands behind the parameter goes into it."""
-    if not inner.args or inner.args[0].keyword is not None or inner.lpar or value.lpar:
+    if inner is None or not inner.args or inner.args[0].keyword is not None or inner.lpar or value.lpar:
         return None
     whole, made = context.text(value), context.text(inner)
     if not whole.startswith(made):

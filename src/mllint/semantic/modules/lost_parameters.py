@@ -1,23 +1,38 @@
-"""Parameters that a module loses: a plain attribute is computed from one that is kept nowhere else."""
+"""Parameters that a module loses: a plain attribute is computed from one that is kept nowhere else; and what is put in
+the place of one, and is none.
+"""
 
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import STATISTICS
+from mllint.semantic.expressions.picked import FILLING
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.graph.lost_leaves import is_made_there
+from mllint.semantic.modules.made_on_cpu import FACTORIES
 from mllint.semantic.names.classes import Members, makes_parameter
 from mllint.semantic.names.conditions import is_in_another_branch
 from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.names.uses import uses
-from mllint.semantic.values import Function, Module, Other
-from mllint.syntax.shape import argument, called_on, constant, dotted_path
+from mllint.semantic.values import Function, Module, Other, Tensor
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, has_star_arguments, last_word
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
+# What takes the parameter of a layer away, so that there may be a plain tensor in its place.
+_TAKING_AWAY = frozenset({
+    "weight_norm", "spectral_norm", "parametrize", "parametrizations", "register_parametrization", "prune",
+    "_parameters", "functional_call", "delattr", "ParametrizationList",
+})  # fmt: skip
+_MAYBE_ITSELF = frozenset({
+    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "type", "type_as", "contiguous", "astype", "cast",
+})  # fmt: skip
+"""Methods that give the tensor itself where there is nothing to do."""
 _OTHER_KINDS = frozenset({
     "DoubleTensor", "HalfTensor", "BFloat16Tensor", "LongTensor", "IntTensor", "float64", "double", "float16", "half",
     "bfloat16", "complex64", "complex128",
@@ -53,8 +68,8 @@ def parameter_inside(model: "Model", node: cst.BaseExpression) -> cst.Call | Non
     return None if move is not None and is_made_there(model, current, move) else current
 
 
-def registered_in_vain(model: "Model", call: cst.Call) -> tuple[cst.BaseExpression, cst.Call] | None:
-    """What a call registers as a parameter though it is none, and the new parameter from which it is computed.
+def registered_in_vain(model: "Model", call: cst.Call) -> tuple[cst.BaseExpression, cst.Call | None] | None:
+    """What a call registers as a parameter though it is none, and the new parameter from which it is computed, if any.
 
     That raises. What is only moved is the parameter itself where it is on that device already.
     """
@@ -62,10 +77,71 @@ def registered_in_vain(model: "Model", call: cst.Call) -> tuple[cst.BaseExpressi
     given = argument(call, 1, keyword)
     receiver = called_on(call)
     inner = None if given is None or receiver is None else parameter_inside(model, given.value)
-    if given is None or receiver is None or inner is None or is_test_code(model):
+    if given is None or receiver is None or is_test_code(model):
+        return None
+    if inner is None and not is_surely_plain(model, given.value):
         return None
     is_module = method_of_receiver(model, receiver) is not None or isinstance(model.value(receiver), Module)
     return (given.value, inner) if is_module and not isinstance(model.value(call.func), Function) else None
+
+
+def replaced_in_vain(model: "Model", target: cst.BaseExpression, value: cst.BaseExpression) -> bool:
+    """Whether a tensor that is no parameter is assigned to a parameter of a library's layer, ``conv.weight = x``: that
+    raises, if nothing has taken the parameter away before.
+    """
+    if not isinstance(target, cst.Attribute) or is_test_code(model) or not is_surely_plain(model, value):
+        return False
+    module = model.value(target.value)
+    if not isinstance(module, Module) or module.name is None or module.wrappers:
+        return False
+    state = lookup.layer_state(module.name)
+    name = target.attr.value
+    if state is None or name not in state.keys or name in STATISTICS:
+        return False
+    if module.framework == "paddle" and (module.call is None or _is_told(module.call, f"{name}_attr")):
+        return False  # where there is none, it takes a tensor
+    if not _TAKING_AWAY.isdisjoint(model.names_by_word) or model.tree.by_type.get(cst.Del):
+        return False
+    return not any(isinstance(around, cst.Try) for around in model.tree.ancestors(target))
+
+
+def _is_told(call: cst.Call, keyword: str) -> bool:
+    """Whether a call may say something by a keyword, or in its place."""
+    by_position = sum(1 for arg in call.args if arg.keyword is None)
+    return has_star_arguments(call) or by_position > 3 or argument(call, None, keyword) is not None
+
+
+def is_surely_plain(model: "Model", node: cst.BaseExpression, steps: int = 8) -> bool:
+    """Whether an expression surely gives a tensor that is no parameter, however it is moved."""
+    value = model.value(node)
+    if steps == 0 or not isinstance(value, Tensor) or value.parameter or makes_parameter(model, node):
+        return False
+    match node:
+        case cst.BinaryOperation() | cst.Comparison() | cst.Subscript() | cst.Attribute(attr=cst.Name("data" | "T")):
+            return True
+        case cst.Name():
+            made = only_assigned(model, node)
+            return made is not None and is_surely_plain(model, made, steps - 1)
+        case cst.Call():
+            name, word = model.qualified_name(node.func), last_word(node.func) or ""
+            if name is not None and node.args and name.rpartition(".")[0] in FILLING:
+                return is_surely_plain(model, node.args[0].value, steps - 1)
+            if name is not None:
+                return name in FACTORIES or _is_operation(name)
+            inner = called_on(node)
+            if inner is None:
+                return False
+            if word in _MAYBE_ITSELF or word.endswith("_"):
+                return is_surely_plain(model, inner, steps - 1)
+            fact = lookup.tensor_method("paddle" if model.framework == "paddle" else "torch", word)
+            return fact is not None and fact.returns in ("tensor", "scalar")
+    return False
+
+
+def _is_operation(name: str) -> bool:
+    """Whether a function of the library computes a new tensor."""
+    fact = lookup.function(name)
+    return fact is not None and fact.returns in ("tensor", "scalar") and not name.endswith(("as_tensor", "asarray"))
 
 
 def becomes_parameter(members: Members, name: str, statement: cst.CSTNode) -> bool:

@@ -455,8 +455,22 @@ def words_of_late(name: str, is_paddle: bool) -> tuple[str, str]:
     return message, "register it in the constructor" + ("" if is_paddle else ", or with `persistent=False`")
 
 
-def words_of_registered(value: cst.BaseExpression, inner: cst.Call) -> tuple[str, str]:
-    """The same about what is registered as a parameter and only computed from one, ``inner``."""
+def words_of_replaced(model: "Model") -> tuple[str, str]:
+    """The same about what is assigned to a parameter of a layer, and is none."""
+    ways = "assign {parameter}, or write into the one that is there: `{writing}(...)`"
+    framework = model.framework or "torch"
+    writing = "weight.set_value" if framework == "paddle" else "weight.data.copy_"
+    help_ = ways.format(parameter=_PARAMETERS[framework], writing=writing)
+    return "this is no parameter: assigning it to one raises", help_
+
+
+def words_of_registered(model: "Model", value: cst.BaseExpression, inner: cst.Call | None) -> tuple[str, str]:
+    """The same about what is registered as a parameter and is none, or only computed from one, ``inner``."""
+    if inner is None:
+        return (
+            "this is no parameter: registering it as one raises",
+            f"give it {_PARAMETERS[model.framework or 'torch']}",
+        )
     moves = isinstance(value, cst.Call) and called_on(value) is inner and last_word(value.func) in ("to", "cuda")
     message = (
         "on another device this is no parameter any more, and registering it raises"
