@@ -332,12 +332,18 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
     name = model.qualified_name(call.func)
     if name is not None:
         return _is_made_by_function(model, call, name, steps)
-    if isinstance(call.func, cst.Attribute) and not moves(model, call.func):
+    if isinstance(call.func, cst.Attribute) and (not moves(model, call.func) or _is_moved_to_such(model, call, steps)):
         inner = call.func.value
         if call.args and call.func.attr.value in GIVING_DIMENSIONS and _is_made_of_values(model, inner):
             return True
         return _is_tensor(model, inner) and is_made_on_cpu(model, inner, steps)
     return False
+
+
+def _is_moved_to_such(model: "Model", call: cst.Call, steps: int) -> bool:
+    """Whether a tensor is brought to where another one is that is made on the CPU: ``x.type_as(self.rates)``."""
+    is_other = last_word(call.func) == "type_as" and len(call.args) == 1
+    return is_other and _is_tensor(model, call.args[0].value) and is_made_on_cpu(model, call.args[0].value, steps)
 
 
 def _is_where_made(model: "Model", device: cst.BaseExpression, steps: int) -> bool:

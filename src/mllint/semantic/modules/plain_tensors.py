@@ -19,7 +19,15 @@ from mllint.semantic.modules.made_on_cpu import (
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.names.classes import Members, Read, makes_parameter
 from mllint.semantic.values import Function, Module, Number, Output, Tensor, Value
-from mllint.syntax.shape import argument, before_methods, constant, integer_literal, is_super_call, last_word
+from mllint.syntax.shape import (
+    argument,
+    before_methods,
+    constant,
+    dotted_path,
+    integer_literal,
+    is_super_call,
+    last_word,
+)
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -170,7 +178,7 @@ def is_set_from_outside(members: Members, name: str) -> bool:
     anew = [place for place in members.assignments(name) if not isinstance(place.node, cst.AugAssign)]
     setting = {place.method.name for place in anew if place.method is not None} - {"__init__"}
     for model in (*members.models, *definition.model.importers(*setting)):
-        assigned = (model.tree.parent(node) for node in from_outside(definition, model, name))
+        assigned = (model.tree.parent(node) for node in from_outside(definition, model, name) if not _cuts(model, node))
         called = (node for word in setting for node in from_outside(definition, model, word))
         if any(isinstance(target, cst.AssignTarget) for target in assigned):
             return True
@@ -184,6 +192,15 @@ def is_set_from_outside(members: Members, name: str) -> bool:
         for word in setting
         for node in from_outside(definition, model, word)
     )
+
+
+def _cuts(model: "Model", node: cst.Attribute) -> bool:
+    """Whether an attribute is set to a part of what it was, which stays there: ``block.mask = block.mask[:n]``."""
+    target = model.tree.parent(node)
+    statement = None if target is None else model.tree.parent(target)
+    value = statement.value if isinstance(statement, cst.Assign) else None
+    path = dotted_path(node)
+    return path is not None and isinstance(value, cst.Subscript) and dotted_path(value.value) == path
 
 
 def changes_later(members: Members, name: str) -> bool:

@@ -27,7 +27,7 @@ from mllint.semantic.names.classes import Assignment, Members
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Framework, Nothing
+from mllint.semantic.values import Framework, Nothing, Tensor
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import (
     argument,
@@ -159,6 +159,9 @@ def _lost_tensor(
         return Lost(Loss.UNTRAINED)
     if is_leaf or (is_asked and is_trained_by_hand(members, name)):
         return None
+    if is_torch and _is_single_number(model, value):
+        numbers = None if is_test_code(model) else made_of(members, name)
+        return None if numbers is None else Lost(Loss.UNFILLED, setter=numbers)
     by_default = made_for_nothing(model, value) if is_torch else []
     if not all(plain_tensors.is_plain(model.value(made)) for made in by_default or (value,)) or is_test_code(model):
         return None
@@ -175,6 +178,12 @@ def _lost_tensor(
     if numbers is not None:
         return Lost(Loss.UNFILLED, setter=numbers)
     return Lost(Loss.REDRAWN) if _is_redrawn(model, members, name, value) else None
+
+
+def _is_single_number(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a tensor has no dimension: it works with those on any device."""
+    value = model.value(node)
+    return isinstance(value, Tensor) and value.scalar is True and not value.parameter and not value.attached
 
 
 def _is_redrawn(model: "Model", members: "Members", name: str, value: cst.BaseExpression) -> bool:
