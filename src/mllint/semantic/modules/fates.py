@@ -28,7 +28,10 @@ NOT_NUMBERS = frozenset({
     "stride", "requires_grad", "names", "element_size",
 })  # fmt: skip
 _OF_SIZES = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "rand", "randn", "Tensor"))
-_OF_SEVERAL = frozenset({"torch.cat", "torch.stack", "torch.concat", "torch.einsum"})
+_OF_SEVERAL = frozenset({
+    "torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack", "torch.einsum",
+    "einops.pack",
+})  # fmt: skip
 """Functions that compute with the tensors of a list."""
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})
 
@@ -114,6 +117,9 @@ def _gets_dimensions(model: "Model", item: cst.Subscript) -> bool:
 
 def _has_more_dimensions(model: "Model", node: cst.BaseExpression, count: int) -> bool:
     """Whether an attribute is made of more sizes than there are indexes: ``torch.empty(8, 3, 3)`` before ``[i]``."""
+    while isinstance(node, cst.Subscript) or (isinstance(node, cst.Attribute) and node.attr.value == "data"):
+        count += len(node.slice) if isinstance(node, cst.Subscript) else 0
+        node = node.value
     owner = owner_of_attribute(model, node)
     if owner is None or not isinstance(node, cst.Attribute):
         return False
@@ -144,7 +150,7 @@ def _picks(model: "Model", index: cst.BaseExpression) -> bool:
 def _of_attribute(model: "Model", attribute: cst.Attribute, steps: int) -> Fate:
     call = model.tree.call_of(attribute)
     name = attribute.attr.value
-    if name == "device" and _makes_others_there(model, attribute):
+    if name == "device" and (_makes_others_there(model, attribute) or _is_for_all(model, attribute)):
         return Fate.NOTHING
     if moves(model, attribute) or name in _ABOUT_DEVICE:
         return Fate.MOVED
@@ -162,6 +168,13 @@ def _makes_others_there(model: "Model", device: cst.Attribute) -> bool:
     arg = model.tree.parent(device)
     call = model.tree.parent(arg) if isinstance(arg, cst.Arg) and arg.keyword is not None else None
     return isinstance(call, cst.Call) and model.qualified_name(call.func) in FACTORIES
+
+
+def _is_for_all(model: "Model", device: cst.Attribute) -> bool:
+    """Whether a property gives the device of a tensor for that of the module, which it is not: ``return x.device``."""
+    function = model.enclosing_function(device)
+    is_given = isinstance(model.tree.parent(device), cst.Return) and function is not None
+    return is_given and function is not None and model.function_info(function).is_property
 
 
 def _of_argument(model: "Model", arg: cst.Arg, steps: int) -> Fate:

@@ -14,7 +14,7 @@ from mllint.semantic.graph.lost_leaves import is_made_there
 from mllint.semantic.modules.made_on_cpu import FACTORIES
 from mllint.semantic.names.classes import Members, makes_parameter
 from mllint.semantic.names.conditions import is_in_another_branch
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import Function, Module, Other, Tensor
@@ -122,6 +122,15 @@ def is_surely_plain(model: "Model", node: cst.BaseExpression, steps: int = 8) ->
         case cst.Name():
             made = only_assigned(model, node)
             return made is not None and is_surely_plain(model, made, steps - 1)
+        case cst.Attribute():
+            owner = owner_of_attribute(model, node)
+            places = [] if owner is None else list(owner.members.assignments(node.attr.value))
+            return bool(places) and all(
+                place.setter is None
+                and place.value is not None
+                and is_surely_plain(place.model, place.value, steps - 1)
+                for place in places
+            )
         case cst.Call():
             name, word = model.qualified_name(node.func), last_word(node.func) or ""
             if name is not None and node.args and name.rpartition(".")[0] in FILLING:

@@ -334,10 +334,25 @@ def _is_made_by_call(model: "Model", call: cst.Call, steps: int) -> bool:
         return _is_made_by_function(model, call, name, steps)
     if isinstance(call.func, cst.Attribute) and (not moves(model, call.func) or _is_moved_to_such(model, call, steps)):
         inner = call.func.value
+        if call.func.attr.value.startswith("new_") and _is_parameter(model, inner):
+            return True
         if call.args and call.func.attr.value in GIVING_DIMENSIONS and _is_made_of_values(model, inner):
             return True
         return _is_tensor(model, inner) and is_made_on_cpu(model, inner, steps)
     return False
+
+
+def _is_parameter(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether an expression is a parameter of the module, or of a layer of it: a new one is on the CPU."""
+    root = node
+    while isinstance(root, cst.Attribute):
+        root = root.value
+    method, value = method_of_receiver(model, root), model.value(node)
+    if method is None or method.owner is None or not isinstance(node, cst.Attribute):
+        return False
+    bases = method.owner.library_bases if root is node.value else ()
+    is_of_base = any(lookup.may_register(base, node.attr.value) for base in bases)
+    return is_of_base or (isinstance(value, Tensor) and value.parameter)
 
 
 def _is_moved_to_such(model: "Model", call: cst.Call, steps: int) -> bool:
@@ -350,11 +365,9 @@ def _is_where_made(model: "Model", device: cst.BaseExpression, steps: int) -> bo
     """Whether a device is that of something of the module that is made on the CPU as well: ``self.rates.device``."""
     holder = device.value if isinstance(device, cst.Attribute) and device.attr.value == "device" else None
     method = method_of_receiver(model, holder.value) if isinstance(holder, cst.Attribute) else None
-    return (
-        method is not None
-        and isinstance(holder, cst.Attribute)
-        and _is_registered_on_cpu(method, holder.attr.value, steps, (Role.BUFFER, Role.PARAMETER, Role.TENSOR))
-    )
+    if method is None or not isinstance(holder, cst.Attribute):
+        return False
+    return _is_registered_on_cpu(method, holder.attr.value, steps, (Role.BUFFER, Role.PARAMETER, Role.TENSOR))
 
 
 def _is_registered_on_cpu(
@@ -375,8 +388,7 @@ def _is_registered_on_cpu(
 
 def _of_parameter(model: "Model", node: cst.BaseExpression) -> cst.BaseExpression:
     """What a parameter is made of."""
-    is_made = isinstance(node, cst.Call) and makes_parameter(model, node) and bool(node.args)
-    return node.args[0].value if isinstance(node, cst.Call) and is_made else node
+    return node.args[0].value if isinstance(node, cst.Call) and makes_parameter(model, node) and node.args else node
 
 
 def _is_made_by_own_function(model: "Model", call: cst.Call, callee: Function, steps: int) -> bool:
@@ -480,5 +492,7 @@ def _is_made_by_function(model: "Model", call: cst.Call, name: str, steps: int) 
         return len(call.args) == 1 and _is_list_made_on_cpu(model, call.args[0].value, steps)
     if values and isinstance(values[0][1], (Elements, Repeated)):
         return _is_list_made_on_cpu(model, values[0][0], steps)
+    if name.endswith("_like") and call.args and _is_parameter(model, call.args[0].value):
+        return True
     tensors = [item for item, _ in values if _is_tensor(model, item)]
     return bool(tensors) and all(is_made_on_cpu(model, item, steps) for item in tensors)
