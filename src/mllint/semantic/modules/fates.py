@@ -16,7 +16,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.uses import whole
 from mllint.semantic.values import Choice, Function, Module, Symbol, Tensor, Value
-from mllint.syntax.shape import constant, dotted_path, last_word, part_at
+from mllint.syntax.shape import constant, dotted_path, last_word, part_at, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -44,6 +44,8 @@ class Fate(enum.Enum):
     """It takes part in an operation with what came from outside, or with the weights."""
     GIVEN_BACK = "given back"
     """The function gives it back."""
+    GIVEN_IN_PARTS = "given in parts"
+    """The function gives it back as one of several things."""
     MOVED = "moved"
     """Somebody looks after its device."""
 
@@ -79,6 +81,8 @@ def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
         case cst.Assign():
             return _of_names(model, parent, steps - 1)
         case cst.Element():
+            if isinstance(model.tree.parent(model.tree.parent(parent) or parent), cst.Return):
+                return Fate.GIVEN_IN_PARTS
             unpacked = _of_unpacked(model, parent, steps - 1)
             return of_element(model, parent, steps - 1) if unpacked is None else unpacked
         case cst.Return():
@@ -88,7 +92,20 @@ def fate(model: "Model", node: cst.BaseExpression, steps: int) -> Fate:
 
 def strongest(fates: Iterable[Fate]) -> Fate:
     found = set(fates)
-    return next((item for item in (Fate.MOVED, Fate.MEETS_INPUT, Fate.GIVEN_BACK) if item in found), Fate.NOTHING)
+    ranked = (Fate.MOVED, Fate.MEETS_INPUT, Fate.GIVEN_BACK, Fate.GIVEN_IN_PARTS)
+    return next((item for item in ranked if item in found), Fate.NOTHING)
+
+
+def fate_of_part(model: "Model", call: cst.Call, position: int, steps: int) -> Fate:
+    """What becomes of one of several things that a call gives: ``cos, sin = self.rotate(x)``."""
+    parent = model.tree.parent(call)
+    if isinstance(parent, cst.Subscript) and parent.value is call:
+        index = subscript_index(parent)
+        return fate(model, parent, steps) if index is not None and constant(index) == position else Fate.NOTHING
+    if not isinstance(parent, cst.Assign):
+        return Fate.NOTHING
+    parts = (part_at(item.target, (position,)) for item in parent.targets)
+    return strongest(_of_target(model, parent, part, steps) for part in parts if isinstance(part, cst.Name))
 
 
 def _of_item(model: "Model", item: cst.Subscript, steps: int) -> Fate:

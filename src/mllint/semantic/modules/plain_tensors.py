@@ -1,5 +1,6 @@
 """Tensors in plain attributes of a module: where they were made, and whether they stay there."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -8,7 +9,7 @@ from mllint.knowledge import lookup
 from mllint.semantic.expressions.arguments import calls_of
 from mllint.semantic.expressions.picked import FILLING
 from mllint.semantic.graph.runs_of_class import runs_of
-from mllint.semantic.modules.fates import Fate, fate, strongest
+from mllint.semantic.modules.fates import Fate, fate, fate_of_part, strongest
 from mllint.semantic.modules.made_on_cpu import (
     FACTORIES,
     MAX_STEPS,
@@ -18,6 +19,7 @@ from mllint.semantic.modules.made_on_cpu import (
 )
 from mllint.semantic.modules.other_objects import from_outside
 from mllint.semantic.names.classes import Members, Read, makes_parameter
+from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import Function, Module, Number, Output, Tensor, Value
 from mllint.syntax.shape import (
     argument,
@@ -28,6 +30,7 @@ from mllint.syntax.shape import (
     is_super_call,
     last_word,
 )
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -38,6 +41,7 @@ _MOVING_ALONG = _MOVES | {"cpu", "_apply"}
 """The methods of a module by which it is moved; all but the last call that."""
 _OF_SIZES = frozenset({"empty", "zeros", "ones", "rand", "randn"})
 _ASKING = "requires_grad_"
+_MAX_NAMES = 3
 _GRADIENT_FLAGS = {"requires_grad": True, "stop_gradient": False}
 
 
@@ -251,18 +255,41 @@ def _meets_new(read: Read) -> bool:
 def _fate_of_read(members: Members, read: Read) -> Fate:
     """What becomes of the tensor where a method reads it, also where those who call the method compute with it."""
     found = fate(read.method.model, read.node, MAX_STEPS)
-    if found is not Fate.GIVEN_BACK:
+    if found not in (Fate.GIVEN_BACK, Fate.GIVEN_IN_PARTS):
         return found
-    model, method = read.method.model, read.method
+    calls = list(_calls(members, read))
+    if found is Fate.GIVEN_BACK:
+        return strongest(fate(home, call, MAX_STEPS) for home, call in calls)
+    parts = tuple(_parts_given_back(read))
+    return strongest(fate_of_part(home, call, part, MAX_STEPS) for home, call in calls for part in parts)
+
+
+def _calls(members: Members, read: Read) -> "Iterator[tuple[Model, cst.Call]]":
+    """The calls that run the method in which a tensor is read."""
+    model, method, definition = read.method.model, read.method, members.definition
     if method.name != "forward":
-        return strongest(fate(model, call, MAX_STEPS) for call, _ in calls_of(model, method))
-    definition = members.definition
-    return strongest(
-        fate(home, call, MAX_STEPS)
-        for home in (model, *model.importers(definition.name))
-        for call in runs_of(home, definition)
-        if _is_of(home, call, definition)
-    )
+        yield from ((model, call) for call, _ in calls_of(model, method))
+        return
+    for home in (model, *model.importers(definition.name)):
+        yield from ((home, call) for call in runs_of(home, definition) if _is_of(home, call, definition))
+
+
+def _parts_given_back(read: Read) -> Iterator[int]:
+    """At which places of what a method gives back something stands that is made of what is read."""
+    for item in read.method.scope.returns:
+        if isinstance(item.value, (cst.Tuple, cst.List)):
+            for position, element in enumerate(item.value.elements):
+                if _is_in(read.method.model, read.node, element.value, _MAX_NAMES):
+                    yield position
+
+
+def _is_in(model: "Model", node: cst.BaseExpression, whole: cst.BaseExpression, steps: int) -> bool:
+    """Whether something stands in an expression, or in what a name there stands for."""
+    if node is whole or model.tree.is_below(node, whole):
+        return True
+    names = (part for part in subtree(whole) if isinstance(part, cst.Name)) if steps > 0 else ()
+    values = (only_assigned(model, name) for name in names)
+    return any(value is not None and _is_in(model, node, value, steps - 1) for value in values)
 
 
 def _is_of(model: "Model", call: cst.Call, definition: "ClassInfo") -> bool:
