@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal, cast
 
-from mllint.knowledge import facts, neighbour_tables, networks, torchvision_facts
+from mllint.knowledge import facts, graph_layers, neighbour_tables, networks, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
 from mllint.knowledge.schema import Class, Function, Given, Kind, LayerState, Returns, Wrapper
 
@@ -17,6 +17,8 @@ _ROOTS: dict[str, Framework] = {"torch": "torch", "paddle": "paddle", "numpy": "
 def framework_of(name: str) -> Framework | None:
     """The framework whose things a qualified name is about: ``torchvision.models.resnet18`` is torch's."""
     root = name.partition(".")[0]
+    if graph_layers.layer(name) is not None:
+        return "torch"
     return _ROOTS.get(root) or facts.PACKAGES.get(root) or facts.PARTS_OF_PACKAGES.get(name.rpartition(".")[0])
 
 
@@ -101,7 +103,7 @@ def method(class_name: str, name: str) -> Function | None:
 def class_(name: str) -> Class | None:
     """A class by its qualified name."""
     name = canonical(name)
-    known = facts.CLASSES.get(name) or torchvision_facts.CLASSES.get(name)
+    known = facts.CLASSES.get(name) or torchvision_facts.CLASSES.get(name) or graph_layers.layer(name)
     if known is not None:
         return known
     row = _row(name, "CLASSES")

@@ -17,6 +17,7 @@ from mllint.semantic.expressions.iteration import element_of, item_of
 from mllint.semantic.expressions.module_outputs import module_output
 from mllint.semantic.expressions.returns import made_of, returned_to
 from mllint.semantic.expressions.tables import dict_item, dict_value, namespace
+from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import (
     MAX_OTHERS,
     Array,
@@ -127,6 +128,9 @@ def _called(model: "Model", call: cst.Call, callee: Value | None) -> Value | Non
         case None if (tokens := encoded(model, call)) is not None:
             return tokens
         case None if isinstance(call.func, cst.Name):
+            assigned = only_assigned(model, call.func)
+            if isinstance(assigned, cst.Lambda):
+                return model.value(assigned.body)
             by_default = picked.by_default(model, call.func)
             return None if by_default is None else picked.result(model, call, by_default.package)
     return None

@@ -118,26 +118,40 @@ class Gradients:
         """What its own function, or file, does to gradients at a place: ``off``, ``on``, ``unknown`` or ``untouched``.
 
         Unlike ``off`` it does not ask who calls the function, and takes no context that it cannot look into for one
-        that leaves gradients alone. ``truth`` knows what tests come out as: ``set_grad_enabled(phase == "train")``.
+        that leaves gradients alone: but where one around it switches them off, none is there to switch them on again.
+        ``truth`` knows what tests come out as: ``set_grad_enabled(phase == "train")``.
         """
+        unknown = False
+        for state in self._states_around(node, truth):
+            if state == "off":
+                return state
+            if state == "on":
+                return "unknown" if unknown else state
+            unknown = True
+        return "unknown" if unknown else "untouched"
+
+    def _states_around(self, node: cst.CSTNode, truth: "Truth | None") -> Iterator[str]:
+        """What each context, branch and decorator around a place in its function does to gradients, but nothing."""
         asks = _ASKING in self.model.calls_by_word
+        states: Iterable[str]
         for ancestor in self.model.tree.ancestors(node):
             if asks and isinstance(ancestor, cst.If):
-                state = self._branch(ancestor, node)
-                if state != "untouched":
-                    return state
+                states = (self._branch(ancestor, node),)
             elif isinstance(ancestor, cst.With):
-                for item in reversed(ancestor.items):
-                    state = "untouched" if item.item is node else self._looked_into(item.item, truth=truth)
-                    if state != "untouched":
-                        return state
+                around = (item.item for item in reversed(ancestor.items) if item.item is not node)
+                states = (self._looked_into(context, truth=truth) for context in around)
             elif isinstance(ancestor, cst.FunctionDef):
-                for decorator in ancestor.decorators:
-                    state = self._looked_into(decorator.decorator, is_decorator=True)
-                    if state != "untouched":
-                        return state
-                return "unknown" if self._switched(ancestor) else "untouched"
-        return "off" if self._switched(self.model.tree.module) else "untouched"
+                decorators = (item.decorator for item in ancestor.decorators)
+                states = (self._looked_into(item, is_decorator=True) for item in decorators)
+            else:
+                continue
+            yield from (state for state in states if state != "untouched")
+            if isinstance(ancestor, cst.FunctionDef):
+                if self._switched(ancestor):
+                    yield "unknown"
+                return
+        if self._switched(self.model.tree.module):
+            yield "off"
 
     def _looked_into(
         self, context: cst.BaseExpression, is_decorator: bool = False, truth: "Truth | None" = None

@@ -64,7 +64,7 @@ class Container:
         self.model = method.model
         self.name = name
         self.value = value
-        self.maker = maker_of(self.model, value, path)
+        self.maker = maker_of(self.model, *_given_name(self.model, value, path))
         """The function that makes it, and what that returns."""
         self.contents = Contents()
         self.display = None if path and self.maker is None else self._find_display(value)
@@ -363,6 +363,15 @@ class Container:
         """What stands around each read of the attribute."""
         for read in self.definition.members.reads(self.name):
             yield read.method.model.tree.parent(read.node)
+
+
+def _given_name(
+    model: "Model", value: cst.BaseExpression, path: tuple[int | None, ...]
+) -> tuple[cst.BaseExpression, tuple[int | None, ...]]:
+    """What a value is, or part of it, that a local name stands for: the call in ``layers, size = make(3)``."""
+    bindings = model.reaching(value) if isinstance(value, cst.Name) and not path else ()
+    made = bindings[0] if len(bindings) == 1 and bindings[0].kind is BindingKind.ASSIGN else None
+    return (value, path) if made is None or not isinstance(made.value, cst.Call) else (made.value, made.path)
 
 
 def _one_in_list(binding: Binding) -> cst.Name | None:

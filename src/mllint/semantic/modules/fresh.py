@@ -9,8 +9,8 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING
 from mllint.semantic.modules.weights import has_weights, is_container
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.conditions import leaves
-from mllint.semantic.names.scopes import Binding, BindingKind, assigned
+from mllint.semantic.names.conditions import is_in_another_branch, leaves
+from mllint.semantic.names.scopes import Binding, BindingKind, assigned, only_assigned
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
 from mllint.syntax.shape import constant, dotted_path, is_target, last_word
 from mllint.syntax.walk import subtree
@@ -62,6 +62,9 @@ def _makes_new(model: "Model", node: cst.Call, callee: Value | None, steps: int)
             if not isinstance(value, Module) or _registers_inside(definition):
                 return False
             return value.call is not None or _gives_new(definition, steps)
+        case None if isinstance(node.func, cst.Name):
+            made = only_assigned(model, node.func)
+            return isinstance(made, cst.Lambda) and is_fresh(model, made.body, steps - 1)
     return False
 
 
@@ -172,7 +175,7 @@ def _only_grows(model: "Model", name: cst.Name, steps: int) -> bool:
 
 
 def _is_fresh_name(model: "Model", node: cst.Name, steps: int, is_made: _Question = is_fresh) -> bool:
-    """Whether a local name stands for a new module, and is put nowhere else.
+    """Whether a local name stands for a new module, and is put nowhere else but in another branch of an ``if``.
 
     It may be wrapped under its own name: ``layer = weight_norm(layer)``.
     """
@@ -203,6 +206,7 @@ def _put_elsewhere(model: "Model", node: cst.Name) -> list[cst.Name]:
             or is_target(parent, name)
             or is_set_up_by(model, parent)
             or _is_wrapped(model, name)
+            or is_in_another_branch(model, node, name)
         )
     ]
 
@@ -315,7 +319,8 @@ def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
     call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
     if not isinstance(call, cst.Call):
         return False
-    called = (model.qualified_name(call.func) or dotted_path(call.func) or "").lower()
+    function = call.func.func if isinstance(call.func, cst.Call) else call.func  # `XavierUniform()(layer.weight)`
+    called = (model.qualified_name(function) or dotted_path(function) or "").lower()
     return "init" in called or called.rpartition(".")[2].startswith("reset")
 
 

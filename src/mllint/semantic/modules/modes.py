@@ -9,6 +9,7 @@ import libcst as cst
 
 from mllint.knowledge import networks
 from mllint.knowledge.facts import PADDLE_BUILDERS
+from mllint.knowledge.graph_layers import is_batch_normalization
 from mllint.semantic.names.conditions import conditions
 from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.scopes import Binding, assigned
@@ -177,13 +178,18 @@ def library_name(called: Value | None) -> str:
 
 def is_told(name: str) -> bool:
     """Whether ``layer_depends`` knows something of what has a qualified name."""
-    return name.startswith(_LIBRARIES) or name in PADDLE_BUILDERS or name == _ANY_OF_PADDLE
+    return name.startswith(_LIBRARIES) or _always_depends(name)
+
+
+def _always_depends(name: str) -> bool:
+    is_network = name.startswith("torchvision.models.") or name in PADDLE_BUILDERS or name == _ANY_OF_PADDLE
+    return is_network or is_batch_normalization(name)
 
 
 def layer_depends(name: str, call: cst.Call | None) -> bool | None:
     """Whether a layer or network of a library depends on the mode, made by this call; ``None``: it may."""
     last = name.rpartition(".")[2]
-    if name.startswith("torchvision.models.") or name in PADDLE_BUILDERS or name == _ANY_OF_PADDLE:
+    if _always_depends(name):
         return True
     if last in CONTAINERS or not name.startswith(_LIBRARIES):
         return None

@@ -53,9 +53,8 @@ PARTLY = "partly"
 """Parts of it were switched to evaluation, it may be one after the other, and nothing has been trained since."""
 UNKNOWN = "unknown"
 _Mode: TypeAlias = str | Frame | Loop
-"""One of these, or the run of a function that has put the module back to training after an evaluation of its own, or
-the loop of a training in which that was done: for its next round.
-"""
+"""One of these, or the run of a function that put the module back to training after an evaluation of its own, or the
+loop of a training in which that was done: for its next round."""
 
 COMPUTES = (Kind.BACKWARD, Kind.MINIMIZE)
 """What computes gradients."""
@@ -206,12 +205,13 @@ def _given(module: Thing, is_meant: Callable[[Frame, cst.Call], bool] = lambda *
 
 def records_graph(event: Event) -> bool | None:
     """Whether a graph is recorded where an event happens, to go by its own function and by those that call it here."""
-    frame, node = event.frame, event.node
+    frame, node, unknown = event.frame, event.node, False
     for frame, node in places_of(event.frame, event.node):
         state = frame.model.gradients.inside(node, partial(truth, frame))
-        if state != "untouched":
-            return {"on": True, "off": False}.get(state)
-    off = frame.model.gradients.off(node)
+        if state == "off" or (state == "on" and not unknown):
+            return state == "on"
+        unknown |= state == "unknown"
+    off = None if unknown else frame.model.gradients.off(node)
     return None if off is None else not off
 
 
