@@ -22,7 +22,7 @@ from mllint.semantic.names.definitions import class_around, function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, is_unpacked_into, mentions, reads, uses
 from mllint.semantic.values import Elements, Function, Mapping, Module, Number, Repeated, Tensor, Text
-from mllint.syntax.shape import before_methods, detaches, dotted_path
+from mllint.syntax.shape import before_methods, constant, detaches, dotted_path
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -487,7 +487,7 @@ def _comes_back_spent(
             items = part.elements if isinstance(part, cst.Tuple) and index is not None else ()
             part = items[index].value if index is not None and index < len(items) else None
         is_other = isinstance(part, cst.Call) and not path and info.model.value(part) is None
-        if is_other or (isinstance(part, cst.Name) and part.value == "None"):
+        if is_other or (part is not None and constant(part) is not ...):
             continue  # on another way something else comes back
         if part is None or dotted_path(part) is None:
             return False

@@ -1,5 +1,6 @@
 """Gradient flags: on what they are set, and whether somebody else has a use for the attribute."""
 
+import re
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -42,6 +43,9 @@ _PARTS = frozenset({
     "stem", "neck", "base_model", "bert", "roberta", "transformer", "vision_model", "text_model", "visual",
     "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1", "module",
 })  # fmt: skip
+
+_FREEZING = re.compile(r"(?i)grad\w*\s*=\s*False|requires_grad_\(\s*False|stop_gradient\s*=\s*True|freez|frozen")
+"""How a file freezes parameters, or speaks of it."""
 
 MAX_STEPS = 4
 """Through how many names a part of a module is followed."""
@@ -162,13 +166,18 @@ def _listed(value: Value | None) -> tuple[Value | None, ...]:
 
 
 def is_so_anyway(model: "Model", node: cst.BaseExpression, statement: cst.CSTNode, flag: str) -> bool:
-    """Whether an assignment to a flag says what is so without it: a new tensor asks for no gradients.
+    """Whether an assignment to a flag says what is so without it: a new tensor asks for no gradients, and a parameter
+    for some where nothing in the file has frozen any.
 
     One of whole numbers cannot even do so.
     """
     if holds_whole_numbers(model, node):
         return True
     value = constant(statement.value) if isinstance(statement, (cst.Assign, cst.AnnAssign)) else ...
+    if value is (flag != "stop_gradient"):
+        known = model.value(node)
+        is_of_module = (isinstance(known, Tensor) and known.parameter) or _holder(model, node) is not node
+        return is_of_module and not _FREEZING.search(model.source.text)
     if value is not (flag == "stop_gradient"):
         return False
     # Filled with something further below it may hang on a graph: only then.

@@ -25,6 +25,7 @@ _LOOKS_UP_NAMES = re.compile(rb"\bimport_module\(|\b__import__\(|\bglobals\(\)|\
 """What finds anything by a name that is made, or comes from outside."""
 _LOOKS_UP_ATTRIBUTES = re.compile(r"\bgetattr\(\s*[\w.]+\s*,\s*(?![\"'])")
 """What finds a method by a name that is made."""
+_SKIPPING = frozenset({"pytest.mark.skip", "unittest.skip"})
 _CALLED_BY_MODULES = frozenset({
     "_apply", "_build_once", "_call_impl", "_convert_attn_mask", "_dygraph_call_func", "_get_backward_hooks",
     "_get_name", "_load_from_state_dict", "_named_members", "_obtain_parameters_buffers",
@@ -149,8 +150,8 @@ def is_only_tried_out(model: "Model", definition: _Definition) -> bool:
 def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place stands in code that nothing runs any more, or does not yet.
 
-    That is what nothing gets to, or a function in a function of which nothing says the name again; or, in a program of
-    several files, a function or class of the file that nothing names, beside others of its kind that something does.
+    That is what nothing gets to, a test that is left out, or a function in a function of which nothing says the name
+    again; or, in a program of several files, a function or class of the file that nothing names, beside others of its kind that something does.
     What a package that is installed has is there for others, unless its name begins with an underscore.
     """
     if is_unreachable(model, node):
@@ -160,6 +161,8 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
         return True
     if not around:
         return False
+    if any(_is_skipped(model, item) for item in around):
+        return True
     if any(_is_left_in_class(model, inner, outer) for inner, outer in itertools.pairwise(around)):
         return True
     name = around[-1].name.value
@@ -173,6 +176,15 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
             and (name.startswith("_") or not model.project.is_installed(model.path))
         )
     return bool(model.remembered[key])
+
+
+def _is_skipped(model: "Model", definition: _Definition) -> bool:
+    """Whether a decorator leaves a test out, whatever is the case: ``@pytest.mark.skip(reason="...")``."""
+    called = (
+        item.decorator.func if isinstance(item.decorator, cst.Call) else item.decorator
+        for item in definition.decorators
+    )
+    return any(model.qualified_name(item) in _SKIPPING for item in called)
 
 
 def _words_of(model: "Model", word: str) -> list[str]:

@@ -402,14 +402,28 @@ def _has_other_callers(function: FunctionInfo, calls: list[_Call]) -> bool:
 
 
 _SHORTEST = 3
+_PICKING = re.compile(rb"\bgetattr\([^\n]*,\s*(?![\"'\s])|(?<![\w.])eval\(|\bimport_module\(|\bglobals\(\)")
+"""What picks a function by a name that comes from outside."""
 
 
 def has_unseen_callers(function: FunctionInfo | None) -> bool:
-    """Whether a function is handed on, ``run(predict=self.predict)``, or picked: ``getattr(m, kind + "_eval")``.
+    """Whether a function is handed on, ``run(predict=self.predict)``, or picked: ``getattr(m, kind + "_eval")``, or by
+    settings that have its name.
 
     Under what it is called then nobody can see.
     """
-    return function is not None and (next(handing_on(function), None) is not None or _is_picked_by_name(function))
+    if function is None:
+        return False
+    is_picked = next(handing_on(function), None) is not None or _is_picked_by_name(function)
+    return is_picked or _is_named_in_settings(function)
+
+
+def _is_named_in_settings(function: FunctionInfo) -> bool:
+    """Whether a file of settings has the name of a function, and something picks functions by names from there."""
+    model = function.model
+    if function.owner is not None or model.project is None or not model.project.is_told(function.name):
+        return False
+    return model.project.is_written_anywhere(model.path, _PICKING)
 
 
 def handing_on(function: FunctionInfo) -> Iterator[cst.Arg]:
