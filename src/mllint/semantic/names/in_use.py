@@ -151,8 +151,9 @@ def is_out_of_use(model: "Model", node: cst.CSTNode) -> bool:
     """Whether a place stands in code that nothing runs any more, or does not yet.
 
     That is what nothing gets to, a test that is left out, or a function in a function of which nothing says the name
-    again; or, in a program of several files, a function or class of the file that nothing names, beside others of its kind that something does.
-    What a package that is installed has is there for others, unless its name begins with an underscore.
+    again; or, in a program of several files, a function or class of the file that nothing names, beside others of its
+    kind that something does. What a package that is installed has is there for others, unless its name begins with an
+    underscore.
     """
     if is_unreachable(model, node):
         return True
