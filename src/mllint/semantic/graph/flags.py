@@ -44,7 +44,9 @@ _PARTS = frozenset({
     "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1", "module",
 })  # fmt: skip
 
-_FREEZING = re.compile(r"(?i)requir\w*grad\w*\s*=\s*False|requires_grad_\(\s*False|stop_gradient\s*=\s*True|freez|frozen")
+_FREEZING = re.compile(
+    r"(?i)requir\w*grad\w*\s*=\s*False|requires_grad_\(\s*False|stop_gradient\s*=\s*True|freez|frozen"
+)
 """How a file freezes parameters, or speaks of it."""
 
 MAX_STEPS = 4
