@@ -1,6 +1,7 @@
 """Whether ``__init__`` of a module reaches the ``__init__`` of the framework's own class, and when."""
 
 import enum
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -257,7 +258,11 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     if all(item.is_left_open for item in definition.methods.values()):
         return False
     if forward is not None and forward.is_left_open and not any(definition.subclasses):
-        return False
+        # A module may have other methods to call.
+        written = (
+            item for name, item in definition.methods.items() if not name.startswith("__") and item is not forward
+        )
+        return not all(item.is_left_open for item in written) and _registers(definition, method)
     if (forward is not None or _is_of_layer(definition)) and definition.method("__call__") is None:
         return True
     return _registers(definition, method) or any(_relies_on_it(info, definition) for info in definition.subclasses)
@@ -353,12 +358,17 @@ def _raises_always(body: cst.BaseSuite) -> bool:
 
 
 def _hands_on(definition: "ClassInfo", method: "FunctionInfo") -> bool:
-    """Whether ``__init__`` gives the instance away, writes its ``__dict__``, or calls a method that initializes it."""
+    """Whether ``__init__`` gives the instance away, writes its ``__dict__``, or calls a method that initializes it.
+
+    That is too late where it has registered something.
+    """
     model = definition.model
     if method.self_name is None:
         return True
+    early = list(itertools.takewhile(lambda line: not _registered_on(definition, method, line), method.node.body.body))
     for name in model.names_by_word.get(method.self_name, ()):
-        if method_of_receiver(model, name) is not method:
+        is_early = any(model.tree.is_inside(name, line) for line in early)
+        if not is_early or method_of_receiver(model, name) is not method:
             continue
         parent = model.tree.parent(name)
         if isinstance(parent, cst.Attribute):
@@ -375,22 +385,13 @@ def _mentions_init(method: "FunctionInfo") -> bool:
     return any(method.model.tree.is_below(name, method.node) for name in names if name is not method.node.name)
 
 
+_LOOKING = ("super", "isinstance", "hasattr", "getattr", "setattr", "print", "type", "id", "len", "repr", "str")
+
+
 def _looks_only(model: "Model", arg: cst.Arg) -> bool:
     call = model.tree.parent(arg)
     path = (dotted_path(call.func) if isinstance(call, cst.Call) else None) or ""
-    return path.endswith(".__init__") or path in (
-        "super",
-        "isinstance",
-        "hasattr",
-        "getattr",
-        "setattr",
-        "print",
-        "type",
-        "id",
-        "len",
-        "repr",
-        "str",
-    )
+    return path.endswith(".__init__") or path in _LOOKING
 
 
 def called_late(definition: "ClassInfo", method: "FunctionInfo", right: list[Mention]) -> Late | None:
@@ -420,22 +421,19 @@ def _registered_in_a_branch(definition: "ClassInfo", method: "FunctionInfo", bra
     while current is not None:
         if not isinstance(last_statement(current.body), (cst.Return, cst.Raise)):
             for line in current.body.body:
-                needs = (
-                    _registered_in_a_branch(definition, method, line)
-                    if isinstance(line, cst.If)
-                    else next(
-                        (
-                            name
-                            for part in _small_statements(line)
-                            if (name := _registered_by(definition, method, part))
-                        ),
-                        None,
-                    )
-                )
+                needs = _registered_on(definition, method, line)
+                if isinstance(line, cst.If):
+                    needs = _registered_in_a_branch(definition, method, line)
                 if needs is not None:
                     return needs
         current = None if isinstance(current, cst.Else) else current.orelse
     return None
+
+
+def _registered_on(definition: "ClassInfo", method: "FunctionInfo", line: cst.CSTNode) -> str | None:
+    """What the first statement on a line that surely registers something does."""
+    names = (_registered_by(definition, method, part) for part in _small_statements(line))
+    return next(filter(None, names), None)
 
 
 def _registered_by(definition: "ClassInfo", method: "FunctionInfo", part: cst.CSTNode) -> str | None:
