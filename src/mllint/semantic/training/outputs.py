@@ -9,7 +9,9 @@ import libcst as cst
 from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
+from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
 from mllint.semantic.values import Module, Tensor
@@ -94,12 +96,31 @@ def _is_cut(
 def _is_binding_cut(
     model: "Model", binding: Binding, calls: set[int], steps: int, cutting: frozenset[str]
 ) -> bool | None:
-    if binding.kind is not BindingKind.ASSIGN or "." in binding.key:
+    if binding.kind is not BindingKind.ASSIGN:
         return False
-    found = [_is_cut(model, node, calls, steps - 1, cutting) for node in uses(model, binding)]
+    read = (
+        _reads_of_attribute(model, binding) if "." in binding.key else [(model, node) for node in uses(model, binding)]
+    )
+    found = [False] if read is None else [_is_cut(home, node, calls, steps - 1, cutting) for home, node in read]
     if False in found:
         return False
     return True if True in found else None
+
+
+def _reads_of_attribute(model: "Model", binding: Binding) -> "list[tuple[Model, cst.CSTNode]] | None":
+    """Where an attribute of the instance is read that a binding gives it, but for methods that give it another thing
+    first; ``None``: also where nobody can see.
+    """
+    statement = binding.node
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    owner = None if target is None else owner_of_attribute(model, target)
+    name = binding.key.partition(".")[2]
+    if owner is None or "." in name or owner.members.reads_computed_names or owner.members.may_be_read_elsewhere(name):
+        return None
+    if is_touched_from_outside(owner, name):
+        return None
+    read = [(item.method.model, item.node) for item in owner.members.reads(name)]
+    return [(home, node) for home, node in read if not home.reaching(node) or binding in home.reaching(node)]
 
 
 def is_detached(model: "Model", call: cst.Call, *, also_places: bool = False) -> bool:
