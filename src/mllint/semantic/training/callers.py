@@ -419,9 +419,13 @@ def has_unseen_callers(function: FunctionInfo | None) -> bool:
 
 
 def _is_named_in_settings(function: FunctionInfo) -> bool:
-    """Whether a file of settings has the name of a function, and something picks functions by names from there."""
-    model = function.model
-    if function.owner is not None or model.project is None or not model.project.is_told(function.name):
+    """Whether a file of settings has the name of a function, and something picks functions by names from there, while
+    no program calls it by its own.
+    """
+    model, name = function.model, function.name
+    if function.owner is not None or model.project is None or name in model.calls_by_word:
+        return False
+    if not model.project.is_told(name) or any(True for _ in model.calls_elsewhere(name)):
         return False
     return model.project.is_written_anywhere(model.path, _PICKING)
 

@@ -187,7 +187,7 @@ def _may_train_with(event: Event, found: DataRound) -> bool:
         return True
     if event.frame.thing(call.func) in run.derived("functions of losses", partial(_functions_of_losses, run)):
         return False
-    return any(is_given_output(event, forward) for forward in found.forwards)
+    return any(records_graph(forward) is not False and is_given_output(event, forward) for forward in found.forwards)
 
 
 def is_given_output(event: Event, forward: Event) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 from msgspec.structs import replace
 
+from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
@@ -119,15 +120,27 @@ def _is_behind_another(model: "Model", clause: cst.CompFor) -> bool:
 
 
 def _recorded(found: DataRound) -> DataRound:
-    """A round without the passes of other modules that surely record nothing, as of one that only makes features.
+    """A round without the passes of other modules that surely record nothing, as of one that only makes features, and
+    those of functions that are called beside, as of one that draws a picture.
 
-    Of one module all passes count: who switches gradients off for some of them may want those of the others.
+    Of one module all passes of a function, or by one call, count: who switches gradients off for some of them may want
+    those of the others.
     """
-    off = {forward.thing for forward in found.forwards if records_graph(forward) is False}
+    off = [forward for forward in found.forwards if records_graph(forward) is False]
     if not off:
         return found
-    others = [forward for forward in found.forwards if forward.thing not in off]
+    on = [forward for forward in found.forwards if forward not in off]
+    meant = {forward.thing for forward in off for other in on if not _are_beside(forward, other)}
+    others = [forward for forward in on if forward.thing not in meant]
     return replace(found, forwards=tuple(others)) if others else found
+
+
+def _are_beside(one: Event, other: Event) -> bool:
+    """Whether two forward passes stand in different functions that a third one calls one after the other."""
+    calls = {id(frame): node for frame, node in places_of(other.frame, other.node)}
+    met = ((node, calls[id(frame)]) for frame, node in places_of(one.frame, one.node) if id(frame) in calls)
+    first, second = next(met, (None, None))
+    return one.frame.function is not other.frame.function and first is not second
 
 
 def may_need_the_graph(model: "Model", node: AnyLoop) -> bool:

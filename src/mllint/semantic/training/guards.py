@@ -11,7 +11,7 @@ from mllint.semantic.events.steps import Attempt, Branches, Event, Loop
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function
-from mllint.syntax.shape import dotted_path, fingerprint, integer_literal, targets_of
+from mllint.syntax.shape import called_on, dotted_path, fingerprint, integer_literal, targets_of
 from mllint.syntax.walk import subtree
 
 _State = TypeVar("_State")
@@ -53,6 +53,18 @@ def stays(step: Branches | Attempt) -> bool:
     ):
         return False
     return _stays(step.frame, node.test)
+
+
+def is_there_at_most(event: Event, loop: Loop) -> bool:
+    """Whether nothing between a loop and a call decides about it but whether that is there of which it is a method:
+    ``if scheduler is not None: scheduler.step()``.
+    """
+    holder = called_on(event.node) if isinstance(event.node, cst.Call) else None
+    path = None if holder is None else dotted_path(holder)
+    arms = [around for around in event.within(loop) if isinstance(around.step, (Branches, Attempt))]
+    return path is not None and all(
+        isinstance(around.step, Branches) and _asked((around.step, around.arm)) == {path: True} for around in arms
+    )
 
 
 def is_setting(step: Branches | Attempt) -> bool:

@@ -8,6 +8,7 @@ from mllint.knowledge.words import CLEARING
 from mllint.semantic.events.kinds import kind_of
 from mllint.semantic.events.makers import is_accelerator, makers_of
 from mllint.semantic.events.participants import value_called_on
+from mllint.semantic.events.places import as_itself
 from mllint.semantic.events.steps import Event, Kind, Loop
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.arguments import is_passed_around
@@ -120,13 +121,16 @@ def _parts(binding: Binding) -> list[Binding]:
 def _names(binding: Binding, held: Thing) -> bool:
     if binding.value is None or binding in held.roots:
         return False
-    model = binding.scope.model
+    model, made = binding.scope.model, as_itself(binding.value)
+    if isinstance(made, cst.Call) and model.qualified_name(made.func) == "copy.deepcopy":
+        return False  # it goes its own way
+    is_named = not any(isinstance(root, ClassInfo) for root in held.roots)  # with its parts: `net` has `net[0]`
     for path in paths_in(binding.value):
-        if not held.path:
+        if is_named:
             named = Frame(model).thing(path)  # `network` of `network = network.to(device)`, too
             if held.roots & set(model.reaching(path)) or (named is not None and held.roots & named.roots):
                 return True
-        elif any(isinstance(root, ClassInfo) for root in held.roots) or _is_of_self(path, binding):
+        if held.path and (not is_named or _is_of_self(path, binding)):
             _, _, attribute = (dotted_path(path) or "").partition(".")
             if held.path[0] == f".{attribute}" or _is_kept_as(path, binding, held.path[0]):
                 return True

@@ -292,7 +292,7 @@ def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> b
                 return True
             continue
         for name in _uncut_names(part):
-            for binding in inner.model.reaching(name):
+            for binding in () if _is_settled(inner.model, name) else inner.model.reaching(name):
                 if (id(inner), binding) in seen:
                     continue
                 seen.add((id(inner), binding))
@@ -304,12 +304,23 @@ def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> b
     return False
 
 
+def _is_settled(model: "Model", name: cst.Name) -> bool:
+    """Whether a name is the ``self`` of an attribute that a constructor alone sets: ``self.options``."""
+    attribute = model.tree.parent(name)
+    owner = owner_of_attribute(model, attribute) if isinstance(attribute, cst.Attribute) else None
+    if owner is None or not isinstance(attribute, cst.Attribute):
+        return False
+    places = list(owner.members.assignments(attribute.attr.value))
+    return bool(places) and all(place.method in owner.members.setting_up for place in places)
+
+
 def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
-    """The names in an expression but for those of which only a number, or a copy without a graph, is taken."""
+    """The names in an expression but for those of which only a number, an array, or a copy without a graph is taken."""
     pending = [node]
     while pending:
         item = pending.pop()
-        if isinstance(item, cst.Call) and isinstance(item.func, cst.Attribute) and item.func.attr.value in _CUTTING:
+        word = item.func.attr.value if isinstance(item, cst.Call) and isinstance(item.func, cst.Attribute) else None
+        if word in _CUTTING or word == "numpy":
             continue
         if isinstance(item, cst.Name):
             yield item

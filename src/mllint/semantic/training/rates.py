@@ -17,7 +17,7 @@ from mllint.semantic.graph.data_sources import yields_data
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.training.data_loops import is_next
-from mllint.semantic.training.guards import counts_to_length, divisors
+from mllint.semantic.training.guards import counts_to_length, divisors, is_there_at_most
 from mllint.semantic.training.lambda_rates import falls_by, shares
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.schedules import (
@@ -109,8 +109,8 @@ def _counts_epochs(run: Run, schedule: Event) -> str | None:
     if not isinstance(batches.node, cst.For):
         return None
     updates = [step for step in steps_of_optimizer(run, schedule.thing) if step.loops[-1:] == (batches,)]
-    # In every round, or whenever the optimizer does, which has gradients of some batches added up.
-    is_regular = schedule.happens_in_every_round(batches) or any(
+    # In every round, where there is one, or whenever the optimizer does, which has gradients of some batches added up.
+    is_regular = is_there_at_most(schedule, batches) or any(
         _arms(schedule, batches) == _arms(step, batches) and _adds_up(step, batches) for step in updates
     )
     if not updates or not is_regular or not _is_loop_over_data(batches) or leaves_loop(batches.node.body):
