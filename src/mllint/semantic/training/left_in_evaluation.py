@@ -10,7 +10,7 @@ from mllint.semantic.events.steps import Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.paths import Paths
-from mllint.semantic.training.rates import rounds_of
+from mllint.semantic.training.rates import counts_to_length, rounds_of
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
@@ -100,19 +100,25 @@ def _may_be_switched_back(loop: Loop, switch: Event) -> bool:
 def _is_in_last_round(loop: Loop, switch: Event) -> bool:
     """Whether a switch comes in one round alone, which may be the last: ``if epoch == epochs - 1:``."""
     counted = names_in(loop.node.target) if isinstance(loop.node, (cst.For, cst.CompFor)) else set()
-    tests = (
-        around.step.node.test
-        for around in switch.within(loop)
-        if isinstance(around.step, Branches) and isinstance(around.step.node, cst.If) and around.arm == 0
-    )
-    return any(
-        isinstance(test, cst.Comparison)
-        and (isinstance(test.comparisons[0].operator, cst.Equal) or _is_past_last_but_one(test))
-        and constant(test.comparisons[0].comparator) is ...
-        and not counted.isdisjoint(names_in(test))
-        and not any(isinstance(item, cst.Modulo) for item in _operators(test))
+    branches = [around.step for around in switch.within(loop) if isinstance(around.step, Branches) and around.arm == 0]
+    tests = (item.node.test for item in branches if isinstance(item.node, cst.If))
+    return any(map(counts_to_length, branches)) or any(
+        isinstance(part, cst.Comparison)
+        and (isinstance(part.comparisons[0].operator, cst.Equal) or _is_past_last_but_one(part))
+        and constant(part.comparisons[0].comparator) is ...
+        and not counted.isdisjoint(names_in(part))
+        and not any(isinstance(item, cst.Modulo) for item in _operators(part))
         for test in tests
+        for part in _joined(test)
     )
+
+
+def _joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The tests that all have to hold: ``epoch % 5 == 0`` and ``step + 1 == steps``."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        yield from (*_joined(test.left), *_joined(test.right))
+    else:
+        yield test
 
 
 def _is_past_last_but_one(test: cst.Comparison) -> bool:
