@@ -56,7 +56,9 @@ def test_networks_for_segmentation_have_batch_normalization(name: str) -> None:
     package, torch = pytest.importorskip("segmentation_models_pytorch"), pytest.importorskip("torch")
     model = getattr(package, name)(encoder_name="resnet18", encoder_weights=None)
     assert model.training
-    assert any(isinstance(part, torch.nn.BatchNorm2d) for part in model.modules())
+    for taken_out in (model.encoder, model.decoder):
+        kinds = (torch.nn.BatchNorm2d, torch.nn.Dropout2d)
+        assert any(isinstance(part, kinds) for part in taken_out.modules())
     assert networks.depends_on_mode(f"segmentation_models_pytorch.{name}", None) is True
 
 

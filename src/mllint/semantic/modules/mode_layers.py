@@ -14,11 +14,11 @@ from mllint.semantic.modules.drop_rates import Making, drops_nothing, drops_noth
 from mllint.semantic.modules.made_with import is_left_out, making_run, may_be_left_out
 from mllint.semantic.modules.modes import (
     CONTAINERS,
-    NORMALIZING_FIRST,
     is_told,
     layer_depends,
     library_name,
     network_depends,
+    normalizes_first,
 )
 from mllint.semantic.modules.part_makers import makers
 from mllint.semantic.modules.switched_off import Off, parts_off
@@ -142,7 +142,7 @@ def _children_depend(model: "Model", arg: cst.Arg) -> bool | None:
     """Whether one of the first children of a ready-made model does, which are given one by one."""
     whole = children_given(arg)
     name = None if whole is None else getattr(model.value(whole), "name", None)
-    return True if isinstance(name, str) and name.lower().startswith(NORMALIZING_FIRST) else None
+    return True if isinstance(name, str) and normalizes_first(name) else None
 
 
 def is_given_unseen(value: Value | None, *models: "Model") -> bool:
@@ -318,13 +318,14 @@ def _parts(
                 name = library_name(called)
                 if is_told(name):
                     if layer_depends(name, node) is True:
-                        is_whole = not _is_only_read(model, node) or name.lower().startswith(NORMALIZING_FIRST)
+                        is_whole = not _is_only_read(model, node) or normalizes_first(name)
                         is_left = _is_left_out(made, model, node, making, run)
                         is_left = is_left or off.is_kind(name) or drops_nothing(model, rate_of(node), making)
                         found.depends = found.depends or (is_whole and not is_left)
                         found.is_closed = False
                 elif networks.makes_network(name):
-                    if not _is_only_read(model, node) and not _is_left_out(made, model, node, making, run):
+                    is_whole = not _is_only_read(model, node) or normalizes_first(name)
+                    if is_whole and not _is_left_out(made, model, node, making, run):
                         found.depends |= network_depends(model, name, node, switched=False) is True
                         found.depends_when_switched |= network_depends(model, name, node, switched=True) is True
                     found.is_closed = False

@@ -154,12 +154,13 @@ _DEPENDING = (
 )  # fmt: skip
 """How the names of layers begin that may ask for their mode."""
 CONTAINERS = frozenset({"Sequential", "ModuleList", "LayerList", "ModuleDict", "LayerDict", "Module", "Layer"})
-NORMALIZING_FIRST = (
+_NORMALIZING_FIRST = (
     "torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet",
     "torchvision.models.densenet", "torchvision.models.googlenet", "torchvision.models.inception",
     "torchvision.models.mobilenet", "torchvision.models.efficientnet", "torchvision.models.regnet",
     "paddle.vision.models.resnet", "paddle.vision.models.resnext", "paddle.vision.models.wide_resnet",
     "paddle.vision.models.mobilenet", "paddle.vision.models.densenet", "paddle.vision.models.googlenet",
+    "segmentation_models_pytorch.",
 )  # fmt: skip
 """The ready-made models that have batch normalization from the first children on, not only dropout in the last."""
 _LIBRARIES = ("torch.nn.", "paddle.nn.", "torchvision.models.")
@@ -174,6 +175,12 @@ def library_name(called: Value | None) -> str:
         case Member():
             return f"{called.package}.any"
     return ""
+
+
+def normalizes_first(name: str) -> bool:
+    """Whether a ready-made model by its qualified name has batch normalization in all that is taken out of it."""
+    name = name.lower()
+    return name.startswith(_NORMALIZING_FIRST) or (name.startswith("torchvision.models.vgg") and name.endswith("_bn"))
 
 
 def is_told(name: str) -> bool:
