@@ -8,9 +8,10 @@ import libcst as cst
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.steps import Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
+from mllint.semantic.training.guards import counts_to_length
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.paths import Paths
-from mllint.semantic.training.rates import counts_to_length, rounds_of
+from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
