@@ -159,16 +159,10 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         yield Finding(target, message, f"write `for parameter in {context.short_text(owner)}: ...`")
     elif flag == "requires_grad" and flags.is_refused(context.model, owner, statement):
         yield Finding(target, "only leaves let their flag be changed: this raises", "take what `.detach()` gives")
-    elif flag == "requires_grad" and is_old and _matters_to_paddle(statement, owner, context):
+    elif flag == "requires_grad" and is_old and flags.is_meant_for_paddle(context.model, owner, statement):
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
         yield Finding(target, message, "set `stop_gradient`, which means the opposite", fix=other)
-
-
-def _matters_to_paddle(statement: cst.Assign, owner: cst.BaseExpression, context: Context) -> bool:
-    """Whether what is a tensor of Paddle is asked for what it does not do anyway."""
-    is_tensor = flags.is_paddle_tensor(context.model, owner, statement.value)
-    return is_tensor and not flags.is_so_anyway(context.model, owner, statement, "requires_grad")
 
 
 def _other_flag(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix:

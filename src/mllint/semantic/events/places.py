@@ -13,7 +13,7 @@ from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by
 from mllint.semantic.values import ClassObject, Function, Module
-from mllint.syntax.shape import before_methods, dotted_path, part_at
+from mllint.syntax.shape import before_methods, dotted_path, last_word, part_at
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -98,13 +98,15 @@ def inside_of(model: "Model", call: cst.Call) -> cst.BaseExpression | None:
     """
     if isinstance(call.func, cst.Attribute) and call.func.attr.value == "unwrap_model":
         return call.args[0].value if call.args and not call.args[0].star else None
-    wrapper = lookup.wrapper(model.qualified_name(call.func) or "") or _inherited_wrapper(model, call)
+    name = model.qualified_name(call.func) or ""
+    wrapper = lookup.wrapper(name) or (None if lookup.framework_of(name) else _inherited_wrapper(model, call))
     return call.args[0].value if wrapper is not None and not wrapper.copies and call.args else None
 
 
 def _inherited_wrapper(model: "Model", call: cst.Call) -> Wrapper | None:
     """The wrapper of which a class of the project is made that a call makes, as that makes itself."""
-    made = model.value(call.func) if call.args else None
+    is_class = bool(call.args) and (last_word(call.func) or "")[:1].isupper()  # or so it is written
+    made = model.value(call.func) if is_class else None
     if not isinstance(made, ClassObject) or made.definition.method("__init__") is not None:
         return None
     return next(filter(None, map(lookup.wrapper, made.definition.library_bases)), None)

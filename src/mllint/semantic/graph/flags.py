@@ -44,11 +44,8 @@ _PARTS = frozenset({
     "image_encoder", "text_encoder", "vision_tower", "feature_extractor", "resnet", "vgg", "conv1", "bn1", "module",
 })  # fmt: skip
 
-_FREEZING = re.compile(
-    r"(?i)requir\w*grad\w*\s*=\s*False|requires_grad_\(\s*False|stop_gradient\s*=\s*True|freez|frozen"
-)
+_FREEZING = re.compile(r"(?i)requir\w*grad\w*\s*=\s*False|_grad_\(\s*False|stop_gradient\s*=\s*True|freez|frozen")
 """How a file freezes parameters, or speaks of it."""
-
 MAX_STEPS = 4
 """Through how many names a part of a module is followed."""
 _SAME = frozenset({"to", "cuda", "cpu", "eval", "train"})
@@ -165,6 +162,12 @@ def _listed(value: Value | None) -> tuple[Value | None, ...]:
         case Repeated():
             return (value.item,)
     return (value,)
+
+
+def is_meant_for_paddle(model: "Model", node: cst.BaseExpression, statement: cst.Assign) -> bool:
+    """Whether ``requires_grad`` is set on what is a tensor of Paddle, to something that is not so anyway."""
+    is_tensor = is_paddle_tensor(model, node, statement.value)
+    return is_tensor and not is_so_anyway(model, node, statement, "requires_grad")
 
 
 def is_so_anyway(model: "Model", node: cst.BaseExpression, statement: cst.CSTNode, flag: str) -> bool:

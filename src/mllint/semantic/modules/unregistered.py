@@ -27,7 +27,7 @@ from mllint.semantic.names.classes import Assignment, Members
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.uses import bound_by, uses
-from mllint.semantic.values import Framework, Nothing, Tensor
+from mllint.semantic.values import Framework, Nothing, Tensor, Value
 from mllint.syntax.iteration import handed_on
 from mllint.syntax.shape import (
     argument,
@@ -159,11 +159,12 @@ def _lost_tensor(
         return Lost(Loss.UNTRAINED)
     if is_leaf or (is_asked and is_trained_by_hand(members, name)):
         return None
-    if is_torch and _is_single_number(model, value):
+    by_default = made_for_nothing(model, value) if is_torch else []
+    values = [model.value(made) for made in by_default or (value,)]
+    if is_torch and not by_default and _is_single_number(values[0]):
         numbers = None if is_test_code(model) else made_of(members, name)
         return None if numbers is None else Lost(Loss.UNFILLED, setter=numbers)
-    by_default = made_for_nothing(model, value) if is_torch else []
-    if not all(plain_tensors.is_plain(model.value(made)) for made in by_default or (value,)) or is_test_code(model):
+    if not all(map(plain_tensors.is_plain, values)) or is_test_code(model):
         return None
     if is_torch and any(lookup.may_register(base, name) for base in owner.library_bases):
         return None  # what is assigned to a buffer is one, also where it was ``None`` before
@@ -180,9 +181,8 @@ def _lost_tensor(
     return Lost(Loss.REDRAWN) if _is_redrawn(model, members, name, value) else None
 
 
-def _is_single_number(model: "Model", node: cst.BaseExpression) -> bool:
+def _is_single_number(value: Value | None) -> bool:
     """Whether a tensor has no dimension: it works with those on any device."""
-    value = model.value(node)
     return isinstance(value, Tensor) and value.scalar is True and not value.parameter and not value.attached
 
 
