@@ -2,7 +2,8 @@
 
 Finds layers and parameters that a module keeps in a plain list, tuple, set or dict: `self.layers = [nn.Linear(3, 3)]`,
 `self.heads = {}` with `self.heads["a"] = nn.Linear(3, 2)`, or the list that a function or method of the project fills
-and returns, also among other things: `self.size, self.layers = make(3)`. What one branch registers and another does not
+and returns, also among other things: `self.size, self.layers = make(3)`. Layers of PyTorch Geometric and DGL are known,
+too. What one branch registers and another does not
 is reported in the other. So is a list that a constructor is given and keeps, where its annotation says that modules
 with weights are in it, `parts: Sequence[Part]`, or a call in sight gives it new ones.
 

@@ -20,7 +20,8 @@ the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
-does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it:
+does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it, also
+as an attribute:
 `network.eval()`, then `network(image).softmax(1).detach().numpy()`, in Paddle without the `detach()`; in a function
 that trains, of the model that it trains. So does one of a method of such a model that calls its layers. In a loop that
 counts, or generates one token after the other, it may also read nothing but the `argmax()`.

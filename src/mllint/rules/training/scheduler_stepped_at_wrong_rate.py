@@ -1,7 +1,8 @@
 """## What it does
 
 Finds schedulers that were made to count epochs and step for every batch, schedulers that were made to count batches
-and step once an epoch, and schedulers whose only step stands behind the loop over the epochs.
+and step once an epoch, and schedulers whose only step stands behind the loop over the epochs. They may step only if
+there is one: `if scheduler is not None:`.
 
 How the scheduler is made. It counts epochs when its numbers are (shares of) the very number of rounds of the loop over
 the epochs, literal numbers that all lie within a literal number of epochs (or the default of a parameter or option),

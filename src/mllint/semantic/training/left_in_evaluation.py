@@ -8,7 +8,6 @@ import libcst as cst
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.steps import Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
-from mllint.semantic.training.guards import counts_to_length
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
@@ -25,7 +24,7 @@ from mllint.semantic.training.training_modes import (
     records_graph,
     training_forwards,
 )
-from mllint.syntax.shape import constant
+from mllint.syntax.shape import constant, dotted_path
 from mllint.syntax.walk import names_in, subtree
 
 _State = tuple[Event | None, bool | None]
@@ -103,15 +102,26 @@ def _is_in_last_round(loop: Loop, switch: Event) -> bool:
     counted = names_in(loop.node.target) if isinstance(loop.node, (cst.For, cst.CompFor)) else set()
     branches = [around.step for around in switch.within(loop) if isinstance(around.step, Branches) and around.arm == 0]
     tests = (item.node.test for item in branches if isinstance(item.node, cst.If))
-    return any(map(counts_to_length, branches)) or any(
-        isinstance(part, cst.Comparison)
-        and (isinstance(part.comparisons[0].operator, cst.Equal) or _is_past_last_but_one(part))
-        and constant(part.comparisons[0].comparator) is ...
-        and not counted.isdisjoint(names_in(part))
-        and not any(isinstance(item, cst.Modulo) for item in _operators(part))
-        for test in tests
-        for part in _joined(test)
+    compared = (part for test in tests for part in _joined(test) if isinstance(part, cst.Comparison))
+    return any(
+        _is_length_divided(part)
+        or (
+            (isinstance(part.comparisons[0].operator, cst.Equal) or _is_past_last_but_one(part))
+            and constant(part.comparisons[0].comparator) is ...
+            and not any(isinstance(item, cst.Modulo) for item in _operators(part))
+        )
+        for part in compared
+        if not counted.isdisjoint(names_in(part))
     )
+
+
+def _is_length_divided(test: cst.Comparison) -> bool:
+    """``(step + 1) % len(loader) == 0``; ``step % len(loader) == 0`` is so in the first round."""
+    left = test.left
+    if not isinstance(left, cst.BinaryOperation) or not isinstance(left.operator, cst.Modulo):
+        return False
+    is_next = isinstance(left.left, cst.BinaryOperation) and isinstance(left.left.operator, cst.Add)
+    return is_next and isinstance(left.right, cst.Call) and dotted_path(left.right.func) == "len"
 
 
 def _joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
