@@ -15,7 +15,7 @@ from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
 from mllint.semantic.values import Module, Tensor
-from mllint.syntax.shape import called_on, dotted_path, integer_literal, last_word, subscript_index
+from mllint.syntax.shape import called_on, dotted_path, integer_literal, is_target, last_word, subscript_index
 from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
@@ -305,13 +305,27 @@ def may_reach(frame: Frame, expression: cst.BaseExpression, forward: Event) -> b
 
 
 def _is_settled(model: "Model", name: cst.Name) -> bool:
-    """Whether a name is the ``self`` of an attribute that a constructor alone sets: ``self.options``."""
+    """Whether a name is the ``self`` of an attribute that a constructor alone sets, ``self.options``, and into which
+    nobody may put anything later: ``self.seen.append(output)``.
+    """
     attribute = model.tree.parent(name)
     owner = owner_of_attribute(model, attribute) if isinstance(attribute, cst.Attribute) else None
     if owner is None or not isinstance(attribute, cst.Attribute):
         return False
-    places = list(owner.members.assignments(attribute.attr.value))
-    return bool(places) and all(place.method in owner.members.setting_up for place in places)
+    members, key = owner.members, attribute.attr.value
+    places = list(members.assignments(key))
+    is_set_once = bool(places) and all(place.method in members.setting_up for place in places)
+    return is_set_once and not any(_may_take(read.method.model, read.node) for read in members.reads(key))
+
+
+def _may_take(model: "Model", holder: cst.BaseExpression) -> bool:
+    """Whether something may be put into what is read: a method is given something, or an entry is set."""
+    parent = model.tree.parent(holder)
+    if isinstance(parent, cst.Subscript) and parent.value is holder:
+        above = model.tree.parent(parent)
+        return is_target(above, parent) or (isinstance(above, cst.AugAssign) and above.target is parent)
+    call = model.tree.call_of(parent) if isinstance(parent, cst.Attribute) else None
+    return call is not None and bool(call.args) and last_word(call.func) != "get"
 
 
 def _uncut_names(node: cst.CSTNode) -> Iterator[cst.Name]:
