@@ -8,6 +8,7 @@ import libcst as cst
 from mllint.semantic.events.made_anew import is_made_in, makes_anew
 from mllint.semantic.events.steps import Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
+from mllint.semantic.names.conditions import parts_of_test
 from mllint.semantic.training.holders import was_made_with
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
@@ -102,7 +103,7 @@ def _is_in_last_round(loop: Loop, switch: Event) -> bool:
     counted = names_in(loop.node.target) if isinstance(loop.node, (cst.For, cst.CompFor)) else set()
     branches = [around.step for around in switch.within(loop) if isinstance(around.step, Branches) and around.arm == 0]
     tests = (item.node.test for item in branches if isinstance(item.node, cst.If))
-    compared = (part for test in tests for part in _joined(test) if isinstance(part, cst.Comparison))
+    compared = (part for test in tests for part in parts_of_test(test) if isinstance(part, cst.Comparison))
     return any(
         _is_length_divided(part)
         or (
@@ -122,14 +123,6 @@ def _is_length_divided(test: cst.Comparison) -> bool:
         return False
     is_next = isinstance(left.left, cst.BinaryOperation) and isinstance(left.left.operator, cst.Add)
     return is_next and isinstance(left.right, cst.Call) and dotted_path(left.right.func) == "len"
-
-
-def _joined(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The tests that all have to hold: ``epoch % 5 == 0`` and ``step + 1 == steps``."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        yield from (*_joined(test.left), *_joined(test.right))
-    else:
-        yield test
 
 
 def _is_past_last_but_one(test: cst.Comparison) -> bool:
