@@ -135,10 +135,6 @@ class Disk:
         data = _content_of(path)
         return _UNREAD if data is None else content_digest(data)
 
-    def has_checkpoints(self, path: Path) -> bool:
-        """Whether a file saves or loads state dicts by the look of it."""
-        return bool(self.answer(("saves", str(path))))
-
     def _saves(self, path: str) -> str:
         text = self.read(Path(path)) or b""
         is_relevant = b"torch" in text or b"paddle" in text
