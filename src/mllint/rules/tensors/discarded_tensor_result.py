@@ -36,32 +36,32 @@ images = images.to("cuda")
 
 Modules, optimizers, and everything that is not known to be a tensor, unless the method exists on tensors alone
 (`masked_fill`, `unsqueeze`), or what `to()`, `cuda()` or `detach()` is called on is computed with as nothing but a
-tensor is, `(predicted == labels).sum()`, `x.gt(0)`, or read as one, `x.data.numpy()`, or it is given another shape by
-its own (`x.view(x.shape[0], -1)`) or by numbers, as arrays are, too (`x.squeeze(0)`), or `detach()` is called on what a
-network gives, in a project without a `detach()` of its own. Calls with `out=` or `inplace=True`. `x.to(device)` where
-`x` was made on that `device`, is there by `x = x.to(device)`, was made by a module that was moved there, is a copy of
-what was moved there on the same condition, comes to the CPU as it is from a loader, or comes from a function of the
-project that ends with a move to the same; nor where `x` is given to nothing but an `nn.DataParallel`, which copies it
-to its devices, to `copy_()`, or as an index, which may be on the CPU. The parameters of a module that its own method
-moves: they go where the module goes. `x.reshape(2, -1)` where all that reads `x` below has it shaped anew, also what is
-made of it number by number (`one_hot(x, n).view(-1, n)`), takes out what has one row only, or asks whether it is close
-to another; `x.expand_as(y)` of what is only computed with `y`; `x.view(x.shape)`; `x.float()` and `x.to(y.dtype)` of
-what was made of such numbers. `x.detach()` of what was computed under `no_grad()`, or gets a gradient of its own below,
-as only a leaf does; `loss.detach()` behind `loss.backward()`, where nothing but its number is read below. Batches that
-a loop over a loader does nothing else with: they are there for the time they take. Losses of numbers that are drawn in
-the same statement. Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA;
-`torch.from_numpy(np.zeros(3))` starts nothing), but for another shape of what a function of the project gives back,
-which nobody needs for what else that does. Parts of a batch of which the code reads what no tensor has: a graph, with
-its `ndata`. Parameters that are declared as something of another library. What a method of another kind gives, which
-may be called for what else it does: `self.act(x).long()`. Statements that are timed, between two readings of the clock,
-right before `synchronize()` or in a file called a benchmark, where only what moves a tensor is reported, or there to
-raise: under `pytest.raises`, alone in a `try`, to read a file that can be read (also below `with open(...)` or an `if`
-in a `try` that goes on with nothing but to say so, to set a flag or to give back a constant), or the same call as one
-there, in a test also in an `if` there, a module that a test compiles with `torch.jit.script`, a function that is the
-last a test calls, or what stands below `if __name__ == "__main__":`, a call that is written once more below, or for the
-same attribute in another method of the class, where its result is used. Notes as they are typed into a console:
-`x.mean(0)` beside `x.size()` and `x[0]`, which only show something, and scripts that drop one example after the other;
-a move is none of these.
+tensor is, `(predicted == labels).sum()`, `x.gt(0)`, or read as one, `x.data.numpy()`, `x.shape[0]`, or was cut out by a
+method of arrays and tensors, `x = y.squeeze(1)`, or it is given another shape by its own (`x.view(x.shape[0], -1)`) or
+by numbers, as arrays are, too (`x.squeeze(0)`), or `detach()` is called on what a network gives, in a project without a
+`detach()` of its own. Calls with `out=` or `inplace=True`. `x.to(device)` where `x` was made on that `device`, is there
+by `x = x.to(device)`, was made by a module that was moved there, is a copy of what was moved there on the same
+condition, comes to the CPU as it is from a loader, or comes from a function of the project that ends with a move to the
+same; nor where `x` is given to nothing but an `nn.DataParallel`, which copies it to its devices, to `copy_()`, or as an
+index, which may be on the CPU. The parameters of a module that its own method moves: they go where the module goes.
+`x.reshape(2, -1)` where all that reads `x` below has it shaped anew, also what is made of it number by number
+(`one_hot(x, n).view(-1, n)`), takes out what has one row only, or asks whether it is close to another; `x.expand_as(y)`
+of what is only computed with `y`; `x.view(x.shape)`; `x.float()` and `x.to(y.dtype)` of what was made of such numbers.
+`x.detach()` of what was computed under `no_grad()`, or gets a gradient of its own below, as only a leaf does;
+`loss.detach()` behind `loss.backward()`, where nothing but its number is read below. Batches that a loop over a loader
+does nothing else with: they are there for the time they take. Losses of numbers that are drawn in the same statement.
+Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA; `torch.from_numpy(np.zeros(3))` starts
+nothing), but for another shape of what a function of the project gives back, which nobody needs for what else that
+does. Parts of a batch of which the code reads what no tensor has: a graph, with its `ndata`. Parameters that are
+declared as something of another library. What a method of another kind gives, which may be called for what else it
+does: `self.act(x).long()`. Statements that are timed, between two readings of the clock, right before `synchronize()`
+or in a file called a benchmark, where only what moves a tensor is reported, or there to raise: under `pytest.raises`,
+alone in a `try`, to read a file that can be read (also below `with open(...)` or an `if` in a `try` that goes on with
+nothing but to say so, to set a flag or to give back a constant), or the same call as one there, in a test also in an
+`if` there, a module that a test compiles with `torch.jit.script`, a function that is the last a test calls, or what
+stands below `if __name__ == "__main__":`, a call that is written once more below, or for the same attribute in another
+method of the class, where its result is used. Notes as they are typed into a console: `x.mean(0)` beside `x.size()` and
+`x[0]`, which only show something, and scripts that drop one example after the other; a move is none of these.
 
 What a tokenizer or processor gives that is told `return_tensors="pt"` (`"pd"` in Paddle) is a dict of tensors, which
 has a `to()` of its own that works in place; its entries have none.

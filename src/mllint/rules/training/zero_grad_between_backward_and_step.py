@@ -46,9 +46,11 @@ for _ in range(100):
 
 The `zero_grad()` of another optimizer or of another module, as GAN trainings have it; gradients that are computed
 again, or written by hand, before the step; steps that on some path find gradients; steps of another optimizer that may
-compute them, from losses or a closure; everything that comes after a call which cannot be looked into, or, where no
-`backward()` is seen, that is given what the network puts out, or the loss; and, there, networks of a class that is
-neither of the project nor of a framework, which may compute gradients by themselves, where no loss is seen.
+compute them, from losses or a closure; everything that comes after a call which cannot be looked into (where the run
+has one optimizer and one `backward()`: that is given the network or the optimizer, is a method of what holds them, or
+says that it trains), or, where no `backward()` is seen, that is given what the network puts out, or the loss; and,
+there, networks of a class that is neither of the project nor of a framework, which may compute gradients by themselves,
+where no loss is seen.
 
 ## Fix safety
 
@@ -70,9 +72,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.training.cleared_early import clears_before_step
 from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.never_computed import steps_on_nothing
-from mllint.semantic.training.zeroing import clears_before_step
 
 rule = Rule(
     code="ML302",
@@ -83,6 +85,12 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
+_HELP = {
+    (None, "step"): "call `step()` after `backward()`",
+    ("backward", None): "call `step()` between `backward()` and this",
+}
+"""What to write, by what is called last before it and first behind it."""
+
 
 @rule.on_method("zero_grad", "clear_grad", "clear_gradients")
 def check(call: cst.Call, context: Context) -> Iterator[Finding]:
@@ -92,8 +100,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             yield Finding(place)
             continue
         around = word_before(context.model, call), word_behind(context.model, call)
-        help_text = "call `step()` after `backward()`" if around == (None, "step") else None
-        yield Finding(call, help=help_text, fix=partial(_fix, call, step, context))
+        yield Finding(call, help=_HELP.get(around), fix=partial(_fix, call, step, context))
 
 
 @rule.on_method("step")

@@ -242,9 +242,18 @@ def is_moved_tensor(model: "Model", receiver: cst.BaseExpression, method: str) -
     bindings = model.reaching(receiver)
     if len(bindings) != 1 or bindings[0].kind not in _BINDING:
         return False
-    return any(
+    return _is_cut_out(model, bindings[0]) or any(
         _is_computed_with(model, use) for use in uses(model, bindings[0]) if _stands_for(model, use, bindings[0])
     )
+
+
+def _is_cut_out(model: "Model", binding: Binding) -> bool:
+    """Whether a thing is what a method gives that tensors have, and arrays: ``target = target.squeeze(1)``."""
+    made = assigned(binding)
+    name = made.func.attr.value if isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute) else ""
+    fact = lookup.tensor_method("torch", name)
+    is_shared = name in lookup.shared_methods() or name in model.function_names
+    return fact is not None and fact.returns == "tensor" and name in new_results.RESHAPING and not is_shared
 
 
 def _stands_for(model: "Model", use: cst.BaseExpression, binding: Binding) -> bool:
@@ -267,6 +276,10 @@ def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
         case cst.Attribute(attr=cst.Name(value="data")):
             asked = model.tree.parent(parent)
             return isinstance(asked, cst.Attribute) and asked.attr.value in _OF_DATA
+        case cst.Attribute(attr=cst.Name(value="shape")):
+            return isinstance(model.tree.parent(parent), (cst.Subscript, cst.Assign))
+        case cst.Attribute(attr=cst.Name(value=name)) if name in MOVES and _is_made_an_array(model, parent):
+            return True
         case cst.Attribute(attr=cst.Name(value=name)) if name in _OF_TENSORS or name in lookup.tensor_only_methods():
             call = model.tree.call_of(parent)
             is_wanted = call is not None and not isinstance(model.tree.parent(call), cst.Expr)
@@ -281,6 +294,14 @@ def _is_computed_with(model: "Model", use: cst.BaseExpression) -> bool:
             comparison = model.tree.parent(parent)
             return isinstance(comparison, cst.Comparison) and _is_counted(model, comparison)
     return False
+
+
+def _is_made_an_array(model: "Model", moved: cst.Attribute) -> bool:
+    """Whether what a move gives is read as an array: ``x.cpu().numpy()``, ``x.detach().cpu().data.numpy()``."""
+    node: cst.CSTNode | None = moved
+    while isinstance(node, cst.Attribute) and node.attr.value in MOVES | {"data"}:
+        node = model.tree.parent(model.tree.call_of(node) or node)
+    return isinstance(node, cst.Attribute) and node.attr.value in ("numpy", "item")
 
 
 def _is_counted(model: "Model", comparison: cst.Comparison) -> bool:

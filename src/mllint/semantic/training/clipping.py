@@ -12,12 +12,12 @@ from mllint.semantic.events.owners import owners_of_parameters, updates
 from mllint.semantic.events.participants import is_given, is_given_optimizer, losses_of
 from mllint.semantic.events.steps import UPDATES, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
+from mllint.semantic.training.cleared_early import clears_before_step
 from mllint.semantic.training.guards import exclude_each_other, not_excluded
 from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.scaling import MIXED, adds, is_idle, is_scaled, states_of, uses_scaled
-from mllint.semantic.training.zeroing import clears_before_step
 from mllint.semantic.values import Object
 from mllint.syntax.shape import argument, string_literal
 from mllint.syntax.walk import subtree

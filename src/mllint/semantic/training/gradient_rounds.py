@@ -20,12 +20,12 @@ from mllint.semantic.events.steps import (
     Within,
     events,
 )
+from mllint.semantic.training.cleared_early import clears_before_step
 from mllint.semantic.training.guards import counts_rounds, is_on_another_way, is_setting
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Occurrence
-from mllint.semantic.training.zeroing import clears_before_step
 from mllint.syntax.shape import called_on, fingerprint
 from mllint.syntax.walk import subtree
 

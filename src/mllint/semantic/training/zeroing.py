@@ -1,4 +1,4 @@
-"""Optimizer steps with gradients that nobody cleared, and gradients that are cleared before anybody used them."""
+"""Optimizer steps with gradients that nobody cleared."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.events.made_anew import is_made_in, picks_another
 from mllint.semantic.events.owners import maker, modules_of_optimizer
-from mllint.semantic.events.participants import losses_of, value_called_on
+from mllint.semantic.events.participants import value_called_on
 from mllint.semantic.events.steps import Around, Attempt, Branches, Event, Helper, Kind, Loop, Step, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.graph.data_sources import yields_data
@@ -33,10 +33,9 @@ from mllint.semantic.training.holders import (
     was_made_with,
 )
 from mllint.semantic.training.measured import only_measures
-from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer, word_before, word_behind
+from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer
 from mllint.semantic.training.one_sided import is_cleared_on_one_side
 from mllint.semantic.training.own_steps import keeps_gradients
-from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Value, is_object, own_method
 from mllint.syntax.iteration import sources
@@ -307,19 +306,19 @@ def _runs_once(loop: Loop) -> bool:
 def _clears_by_itself(step: Event) -> bool:
     """Whether the optimizer is of a class of the project whose own ``step`` may clear, or hooks may run with it."""
     hooks = (word in frame.model.names_by_word for frame in step.frame.led_by() for word in _STEP_HOOKS)
-    return any(hooks) or (_has_step_of_its_own(step) and not _leaves_gradients(step))
+    return any(hooks) or (has_step_of_its_own(step) and not _leaves_gradients(step))
 
 
 def _leaves_gradients(step: Event) -> bool:
     """Whether the own ``step`` of an optimizer surely leaves the gradients that it uses, given no closure."""
     value = value_called_on(step)
     method = own_method(value, "step")
-    if not isinstance(value, Instance) or method is None or _is_given_more(step):
+    if not isinstance(value, Instance) or method is None or is_given_more(step):
         return False
     return value.definition.kind == "optimizer" and keeps_gradients(method.model, value.definition)
 
 
-def _has_step_of_its_own(step: Event) -> bool:
+def has_step_of_its_own(step: Event) -> bool:
     """Whether the optimizer is of a class of the project that has a ``step`` of its own: that may do anything."""
     value = value_called_on(step)
     return isinstance(value, Instance) and own_method(value, "step") is not None
@@ -389,83 +388,12 @@ def _speaks_of_clearing(event: Event) -> bool:
     return False
 
 
-# -- cleared too early -------------------------------------------------------------------------------------------------
-
-_FULL = "full"
-"""Gradients have been computed and nobody has cleared them since."""
-_DOUBTFUL = "doubtful"
-"""Gradients were cleared before a step, and then something may have written others."""
-_State = Event | str | None
-"""What the optimizer's gradients are: nothing in particular, full, or cleared by an event before a step used them."""
-
-
-def clears_before_step(model: "Model", call: cst.Call) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
-    """Where a call of ``zero_grad`` leaves a step without gradients that had been computed for it, and the step.
-
-    That is the call itself; or, where only some of those do that call the function in which it stands, their calls.
-    """
-    behind = word_behind(model, call)
-    if behind == "backward" or (behind is None and word_before(model, call) == "step"):
-        return
-    starved: dict[int, tuple[cst.CSTNode, list[cst.CSTNode | None]]] = {}
-    for occurrence in model.runs.each(call, accelerated=True, by_hand=True):
-        step = None if occurrence.event.kind is not Kind.ZERO else _starved_step(occurrence.run, occurrence.event)
-        place = model.runs.call_here(occurrence.event.frame)
-        if step is None and place is None:
-            return
-        place = place or call
-        starved.setdefault(id(place), (place, []))[1].append(None if step is None else step.node)
-    whole = (call, [step for _, steps in starved.values() for step in steps])
-    for place, steps in [whole] if None not in whole[1] else starved.values():
-        if steps and steps[-1] is not None and None not in steps:
-            yield place, steps[-1]
-
-
-def _starved_step(run: Run, zero: Event) -> Event | None:
-    for step in run.events:
-        if step.kind is Kind.STEP and step.thing is not None and clears(zero, step) and not _is_given_more(step):
-            paths = run.derived(("zeroing", step.thing), partial(_paths, run, step))
-            states = paths.before(step) - {None}
-            if states == {zero} and not _has_step_of_its_own(step):
-                return step
-    return None
-
-
-def _paths(run: Run, step: Event) -> "Paths[_State]":
-    """The ways through a run, for the optimizer of a step."""
-    giving_losses = set(_calls_for_losses(run))
-
-    def advance(state: _State, event: Event) -> _State:
-        match event.kind:
-            case Kind.BACKWARD | Kind.MINIMIZE:
-                return _FULL
-            case Kind.UNKNOWN if event.node in giving_losses:
-                return state
-            case Kind.UNKNOWN | Kind.WRITE_GRADIENT:
-                # What was written by hand, and is cleared without a step, was most likely a trial.
-                return _DOUBTFUL if isinstance(state, Event) else state
-            case Kind.ZERO if clears(event, step):
-                return event if state == _FULL else None if state == _DOUBTFUL else state
-            case Kind.STEP if event.concerns(step.thing) or computes_by_itself(event):
-                return None
-        return state
-
-    return Paths(run.steps, None, advance)
-
-
-def _calls_for_losses(run: Run) -> Iterator[cst.CSTNode]:
-    """The calls that give what `backward()` is called on: they have not called it themselves."""
-    losses = (loss for event in run.events if event.kind is Kind.BACKWARD for loss in losses_of(event))
-    for loss in losses:
-        yield from (root.value for root in loss.roots if isinstance(root, Binding) and isinstance(root.value, cst.Call))
-
-
 def computes_by_itself(event: Event) -> bool:
     """Whether a step may compute gradients: it is given losses or a closure, or a class of the project defines it."""
-    return _is_given_more(event) or _clears_by_itself(event)
+    return is_given_more(event) or _clears_by_itself(event)
 
 
-def _is_given_more(step: Event) -> bool:
+def is_given_more(step: Event) -> bool:
     """Whether a step is given something, such as a closure that computes the gradients; a scaler is no such thing."""
     return isinstance(step.node, cst.Call) and bool(step.node.args) and step.other is None
 
@@ -476,9 +404,9 @@ def clears(event: Event, step: Event) -> bool:
         return False
     if event.thing == step.thing:
         return True
-    return all(_is_within(module, event.thing) for module in modules_of_optimizer(step.frame, step.thing))
+    return all(is_within(module, event.thing) for module in modules_of_optimizer(step.frame, step.thing))
 
 
-def _is_within(module: Thing | None, whole: Thing) -> bool:
+def is_within(module: Thing | None, whole: Thing) -> bool:
     """Whether something is a thing itself, or a part of it: ``net.head`` of ``net``."""
     return module is not None and module.roots == whole.roots and module.path[: len(whole.path)] == whole.path
