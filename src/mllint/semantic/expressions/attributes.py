@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.semantic.expressions.encodings import is_entry
 from mllint.semantic.expressions.imports import library_or_file
+from mllint.semantic.expressions.module_lists import named_module
 from mllint.semantic.expressions.options import option
 from mllint.semantic.expressions.tables import namespace
 from mllint.semantic.names.scopes import BindingKind
@@ -46,7 +47,6 @@ MODULE_SEQUENCES = frozenset({
     "torch.nn.Sequential", "torch.nn.ModuleList", "paddle.nn.Sequential", "paddle.nn.LayerList",
 })  # fmt: skip
 
-MODULE_DICTS = frozenset({"torch.nn.ModuleDict", "paddle.nn.LayerDict"})
 _TRAINABLE = 5
 """Where Paddle's ``ParamAttr`` takes ``trainable``: behind a name, an initializer, a rate and a regularizer."""
 ENTRIES = frozenset({"keys", "values", "items"})
@@ -151,7 +151,7 @@ def _of_module(model: "Model", value: Module, name: str) -> Value | None:
     if value.name is not None and name in ("weight", "bias"):
         leaf = value.call is not None and all(_is_trained(model, arg, name) for arg in value.call.args)
         return Tensor(value.framework, True, parameter=True, leaf=leaf)
-    return Method(value, name)
+    return named_module(model, value, name) or Method(value, name)
 
 
 def _is_trained(model: "Model", arg: cst.Arg, name: str) -> bool:

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from mllint.knowledge import lookup
 from mllint.knowledge.schema import Class as ClassFact
 from mllint.semantic.expressions import picked, tensors
-from mllint.semantic.expressions.attributes import ENTRIES, MODULE_DICTS
+from mllint.semantic.expressions.attributes import ENTRIES
 from mllint.semantic.expressions.encodings import encoded
 from mllint.semantic.expressions.evidence import is_of_tensors
 from mllint.semantic.expressions.imports import is_of_standard_library, library_or_file
 from mllint.semantic.expressions.iteration import element_of, item_of
+from mllint.semantic.expressions.module_lists import MODULE_DICTS
 from mllint.semantic.expressions.module_outputs import module_output
 from mllint.semantic.expressions.returns import made_of, returned_to
 from mllint.semantic.expressions.tables import dict_item, dict_value, namespace

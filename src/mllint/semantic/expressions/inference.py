@@ -15,7 +15,7 @@ from mllint.semantic.expressions.arguments import given
 from mllint.semantic.expressions.calls import called, called_method
 from mllint.semantic.expressions.imports import imported, of_own_frameworks
 from mllint.semantic.expressions.iteration import element_of, item_of
-from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, numbered_module
+from mllint.semantic.expressions.module_lists import MODULE_DICTS, MODULE_LISTS, module_at
 from mllint.semantic.expressions.narrowed import after_test, conditional, narrowed
 from mllint.semantic.expressions.tables import dict_item, dict_value
 from mllint.semantic.expressions.tensors import arithmetic, attachment, is_one_size, may_be_filled
@@ -396,10 +396,8 @@ class Inference:
                 return Number()
             case Module() if base.name in attributes.MODULE_SEQUENCES and isinstance(node.slice[0].slice, cst.Slice):
                 return Module(base.framework, base.name)
-            case Module() if base.name in attributes.MODULE_SEQUENCES | attributes.MODULE_DICTS:
-                is_list = base.name in MODULE_LISTS
-                listed = listed_module(self.model, node.value) if is_list else numbered_module(self.model, node, base)
-                return listed or Module(base.framework)
+            case Module() if base.name in attributes.MODULE_SEQUENCES | MODULE_DICTS:
+                return module_at(self.model, node, base) or Module(base.framework)
             case Symbol():
                 return picked.entry(base.name, index)
             case None if is_one_size(node):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.expressions.attributes import MODULE_SEQUENCES
-from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module
+from mllint.semantic.expressions.module_lists import MODULE_LISTS, listed_module, module_in_display
 from mllint.semantic.values import (
     Array,
     Batch,
@@ -85,8 +85,9 @@ def element_of(value: Value | None) -> Value | None:
 def item_of(model: "Model", node: cst.BaseExpression) -> Value | None:
     """What iterating over an expression yields."""
     value = model.value(node)
-    listed = listed_module(model, node) if isinstance(value, Module) and value.name in MODULE_LISTS else None
-    return listed or element_of(value)
+    if isinstance(value, Module) and value.name in MODULE_LISTS:
+        return listed_module(model, node) or module_in_display(model, value) or element_of(value)
+    return element_of(value)
 
 
 def _collated(loader: Object) -> Value | None:

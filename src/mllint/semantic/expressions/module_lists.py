@@ -1,6 +1,7 @@
 """What the modules in a ``ModuleList`` are: those that the class puts into it, whichever of them one is.
 
-Of a ``Sequential`` that is written out it is known which layer has which number.
+Of a ``Sequential`` that is written out it is known which layer has which number, and of a ``ModuleDict`` which has
+which name.
 """
 
 from collections.abc import Iterator
@@ -12,18 +13,19 @@ import libcst as cst
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Module, Symbol, Value, join
-from mllint.syntax.shape import constant, integer_literal, last_word, subscript_index
+from mllint.syntax.shape import constant, integer_literal, last_word, string_literal, subscript_index
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
     from mllint.semantic.names.definitions import ClassInfo
 
 MODULE_LISTS = frozenset({"torch.nn.ModuleList", "paddle.nn.LayerList"})
+MODULE_DICTS = frozenset({"torch.nn.ModuleDict", "paddle.nn.LayerDict"})
 _SEQUENCES = frozenset({"torch.nn.Sequential", "paddle.nn.Sequential"})
 _PUTTING = {"append": 0, "insert": 1}
 _CHANGING = frozenset({
-    "append", "insert", "extend", "pop", "add_module", "register_module", "add_sublayer", "__setitem__", "_modules",
-    "_sub_layers",
+    "append", "insert", "extend", "pop", "update", "clear", "add_module", "register_module", "add_sublayer",
+    "__setitem__", "_modules", "_sub_layers",
 })  # fmt: skip
 _Item = tuple["Model", cst.BaseExpression | None]
 """What is put into a list, and the file that says so; ``None``: something of which nothing is known."""
@@ -40,6 +42,15 @@ def listed_module(model: "Model", node: cst.BaseExpression) -> Module | None:
     return found if isinstance(found, Module) else None
 
 
+def module_at(model: "Model", node: cst.Subscript, holder: Module) -> Value | None:
+    """What is taken out of a list, a sequence or a dict of modules by one index; ``None``: that is not certain."""
+    if holder.name in MODULE_LISTS:
+        return listed_module(model, node.value) or module_in_display(model, holder)
+    if holder.name in MODULE_DICTS:
+        return named_module(model, holder, string_literal(subscript_index(node)))
+    return numbered_module(model, node, holder)
+
+
 def numbered_module(model: "Model", node: cst.Subscript, sequence: Module) -> Module | None:
     """The layer that has a number in a ``Sequential`` of the file: ``self.head[0]``; ``None``: that is not certain."""
     position, call = integer_literal(subscript_index(node)), sequence.call
@@ -54,7 +65,72 @@ def numbered_module(model: "Model", node: cst.Subscript, sequence: Module) -> Mo
     return found if isinstance(found, Module) else None
 
 
-def _may_renumber(model: "Model", name: cst.Name) -> bool:
+def named_module(model: "Model", holder: Module, key: str | None) -> Value | None:
+    """The module that has a name in a ``ModuleDict`` of the file: ``self.parts["norm"]``, ``self.parts.norm``.
+
+    ``None``: that is not certain, or there is none.
+    """
+    call = holder.call
+    if holder.name not in MODULE_DICTS or call is None or holder.wrappers or id(call) not in model.tree.parents:
+        return None
+    given = call.args[0].value if len(call.args) == 1 and call.args[0].keyword is None else None
+    found = [value for name, value in _named(model, given) if name == key]
+    return model.value(found[0]) if len(found) == 1 and not _may_change(model, call) else None
+
+
+def _named(model: "Model", given: cst.BaseExpression | None) -> Iterator[tuple[str | None, cst.BaseExpression]]:
+    """The names and values of a dict that is written out: ``{"norm": norm}``, ``dict(norm=norm)``."""
+    if isinstance(given, cst.Dict):
+        for item in given.elements:
+            if isinstance(item, cst.DictElement):
+                yield string_literal(item.key), item.value
+    elif isinstance(given, cst.Call) and model.qualified_name(given.func) == "builtins.dict":
+        for arg in given.args:
+            if arg.keyword is not None:
+                yield arg.keyword.value, arg.value
+
+
+def module_in_display(model: "Model", sequence: Module) -> Module | None:
+    """What each module is in a list of the file that is written out where it is made, and into which nothing else is
+    put by its name; ``None``: that is not certain.
+    """
+    call = sequence.call
+    if call is None or sequence.wrappers or len(call.args) != 1 or id(call) not in model.tree.parents:
+        return None
+    if _may_change(model, call):
+        return None
+    given = call.args[0].value
+    items = list(_of_display(model, given)) if isinstance(given, (cst.List, cst.Tuple, cst.ListComp)) else []
+    values = [None if item is None else home.value(item) for home, item in items]
+    if not values or any(not isinstance(value, Module) or value.wrappers or value.is_only_some for value in values):
+        return None
+    found = reduce(join, values)
+    return found if isinstance(found, Module) else None
+
+
+def _may_change(model: "Model", call: cst.Call) -> bool:
+    """Whether something may be put into, or taken out of, the collection that a call makes, by the name it gets there:
+    of an attribute, of an argument of ``dict``, or as a key.
+    """
+    place = model.tree.parent(call)
+    match place:
+        case cst.Assign(targets=[target]):
+            name = last_word(target.target)
+        case cst.Arg(keyword=cst.Name(value=word)):
+            name = word
+        case cst.DictElement(key=key):
+            name = string_literal(key)
+        case _:
+            return True
+    if name is None:
+        return True
+    keyed = (
+        item for item in model.tree.by_type.get(cst.Subscript, ()) if string_literal(subscript_index(item)) == name
+    )
+    return any(_may_renumber(model, item) for item in (*model.names_by_word.get(name, ()), *keyed))
+
+
+def _may_renumber(model: "Model", name: cst.Name | cst.Subscript) -> bool:
     """Whether a place puts a layer into what has this name, takes one out, or puts another in its place."""
     holder: cst.CSTNode = name
     above = model.tree.parent(holder)
