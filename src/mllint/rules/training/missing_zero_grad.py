@@ -9,8 +9,9 @@ compute, for an optimizer that calls them several times in one step: `LBFGS`. Wh
 project, and some of those who call it in a loop clear the gradients, the calls of the others are reported.
 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
-of the other, which goes through it, has left gradients there before its own loss adds to them. And, where one optimizer
-steps twice in a body that clears its gradients, the step that also uses those which the other step has used already.
+of the other, which goes through it, has left gradients there before its own loss adds to them, or adds some behind its
+own. And, where one optimizer steps twice in a body that clears its gradients, the step that also uses those which the
+other step has used already.
 
 ## Why is this bad?
 
@@ -112,7 +113,7 @@ _IN_CLOSURE = "the closure never clears the gradients: they add up over its call
 _IN_THIS_LOOP = "the gradients are never cleared in this loop: each step uses the sum of its rounds"
 _AGAIN = "this step also uses the gradients that the step before it has used already"
 _LIKE_OTHERS = "clear them in every round, as others do who call this"
-_FOREIGN = "this step also uses the gradients that another network's loss has left"
+_FOREIGN = "this step also uses the gradients that another network's loss has {}"
 
 rule = Rule(
     code="ML301",
@@ -173,18 +174,18 @@ def check_by_hand(_: cst.Module, context: Context) -> Iterator[Finding]:
 
 
 def _of_another(step: cst.Call, context: Context) -> Iterator[Finding]:
-    """Report the step of an optimizer whose gradients are cleared too late: behind it, and not before `backward()`.
-
-    Or not between this step and another one.
-    """
-    message = _FOREIGN if uses_foreign_gradients(context.model, step) else None
-    if message is None and uses_gradients_again(context.model, step):
-        message = _AGAIN
-    if message is not None:
-        optimizer = optimizer_of(context.model, step)
-        method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
-        written = method if optimizer is None else f"{context.text(optimizer)}.{method}"
-        yield Finding(step, message, f"call `{written}()` before the `backward()` of its own loss")
+    """Report the step that uses gradients of another network's loss, or those that another step has used."""
+    foreign = uses_foreign_gradients(context.model, step)
+    if foreign is None and not uses_gradients_again(context.model, step):
+        return
+    message = _AGAIN if foreign is None else _FOREIGN.format(foreign)
+    if foreign == "added":
+        yield Finding(step, message, f"call `{context.text(step.func)}()` before the other loss is computed")
+        return
+    optimizer = optimizer_of(context.model, step)
+    method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
+    written = method if optimizer is None else f"{context.text(optimizer)}.{method}"
+    yield Finding(step, message, f"call `{written}()` before the `backward()` of its own loss")
 
 
 def _precedes_another_step(call: cst.Call, optimizer: cst.BaseExpression, context: Context) -> bool:

@@ -1,7 +1,8 @@
 """Gradients that the loss of another network has left: a step uses them together with its own."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import dropwhile, takewhile
+from typing import TYPE_CHECKING, Literal, get_args
 
 import libcst as cst
 
@@ -13,8 +14,8 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import is_one, records_graph
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
-from mllint.semantic.training.zeroing import may_clear
-from mllint.syntax.shape import called_on
+from mllint.semantic.training.zeroing import clears, may_clear
+from mllint.syntax.shape import called_on, part_at
 from mllint.syntax.walk import children
 
 if TYPE_CHECKING:
@@ -23,19 +24,24 @@ if TYPE_CHECKING:
 _CUTTING = frozenset({"detach", "item", "tolist", "numpy", "data", "argmax", "argmin", "argsort", "sign"})
 _BY_HAND = (GRADIENT_WORDS | {"inputs", "freeze", "no_sync"}) - {"backward"}
 """Words of code in which gradients of a network may be kept off, or be asked for one by one."""
-_BEGIN, _CLEAN, _FOREIGN, _MIXED = "begin", "clean", "foreign", "mixed"
+_BEGIN, _CLEAN, _OWN, _FOREIGN = "begin", "clean", "own", "foreign"
+_Mixed = Literal["left", "added"]
+_MIXED: tuple[_Mixed, ...] = get_args(_Mixed)
+_TURNING = frozenset({*UPDATES, Kind.BACKWARD, Kind.UPDATE, Kind.ZERO})
 _MAX_STEPS = 6
 
 
-def uses_foreign_gradients(model: "Model", step: cst.Call) -> bool:
-    """Whether a step uses gradients that the loss of another optimizer's network has left in its own network."""
+def uses_foreign_gradients(model: "Model", step: cst.Call) -> _Mixed | None:
+    """Whether a step uses gradients of the loss of another optimizer's network in its own network: such as that one
+    has left there before its own loss, or has added behind it.
+    """
     zeros = [call for word in ("zero_grad", "clear_grad") for call in model.calls_by_word.get(word, ())]
     if len(model.calls_by_word.get("backward", ())) < 2 or not zeros:
-        return False
-    return model.runs.always(step, _uses_foreign_gradients)
+        return None
+    return next((how for how in _MIXED if model.runs.always(step, partial(_uses_foreign_gradients, how=how))), None)
 
 
-def _uses_foreign_gradients(occurrence: Occurrence) -> bool:
+def _uses_foreign_gradients(occurrence: Occurrence, how: _Mixed) -> bool:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind is not Kind.STEP or step.thing is None or not step.loops:
         return False
@@ -50,27 +56,43 @@ def _uses_foreign_gradients(occurrence: Occurrence) -> bool:
     if not mine or not foreign or any(map(_says_gradients, (*mine, *foreign))):
         return False
     states = Paths(run.steps, _BEGIN, partial(_advance, step=step, mine=mine, foreign=foreign)).before(step)
-    return _MIXED in states and states <= {_MIXED, _BEGIN}
+    return how in states and states <= {how, _BEGIN}
 
 
 def _advance(state: str, event: Event, *, step: Event, mine: set[Event], foreign: set[Event]) -> str:
     match event.kind:
         case Kind.BACKWARD if event in foreign:
-            return _FOREIGN
+            return "added" if state == _OWN else state if state in _MIXED else _FOREIGN
         case Kind.BACKWARD if event in mine:
-            return _MIXED if state == _FOREIGN else state
+            return "left" if state == _FOREIGN else _OWN if state == _CLEAN else state
         case Kind.ZERO | Kind.WRITE_GRADIENT | Kind.UNKNOWN if may_clear(event, step):
             return _CLEAN
         case Kind.STEP | Kind.MINIMIZE if event.thing is None or event.thing == step.thing:
-            return _BEGIN if state == _MIXED else state
+            return _BEGIN if state in _MIXED else _CLEAN if state == _OWN else state
     return state
 
 
 def _used_by(run: Run, backward: Event) -> Event | None:
-    """The first update behind a ``backward()`` in its own body."""
-    later = run.events[run.events.index(backward) + 1 :]
-    first = next((event for event in later if event.kind in (*UPDATES, Kind.BACKWARD, Kind.UPDATE)), None)
+    """The update behind a ``backward()`` in its own body that is to use its gradients: the first one.
+
+    Where several follow each other, the one of which the gradients are cleared right before the ``backward()``.
+    """
+    place = run.events.index(backward)
+    later = [event for event in run.events[place + 1 :] if event.kind in _TURNING]
+    steps = list(takewhile(lambda event: event.kind is Kind.STEP, dropwhile(_is_before_steps, later)))
+    zeros = list(takewhile(lambda event: event.kind is Kind.ZERO, filter(_turns, reversed(run.events[:place]))))
+    if len({step.thing for step in steps}) > 1 and len(zeros) == 1:
+        return next((step for step in steps if step.frame is backward.frame and clears(zeros[0], step)), None)
+    first = next((event for event in later if event.kind is not Kind.ZERO), None)
     return first if first is not None and first.kind is Kind.STEP and first.frame is backward.frame else None
+
+
+def _turns(event: Event) -> bool:
+    return event.kind in _TURNING
+
+
+def _is_before_steps(event: Event) -> bool:
+    return event.kind in (Kind.BACKWARD, Kind.ZERO)
 
 
 def _is_of_others(update: Event, own: Thing) -> bool:
@@ -85,7 +107,8 @@ def _modules(update: Event) -> tuple[Thing | None, ...]:
 def _surely_feeds(run: Run, backward: Event, module: Thing) -> bool:
     """Whether gradients of a module's parameters are surely computed: it is called for the loss, in the same body."""
     loss = called_on(backward.node)
-    if loss is None or not isinstance(backward.node, cst.Call) or any(arg.keyword for arg in backward.node.args):
+    given = backward.node.args if isinstance(backward.node, cst.Call) else ()
+    if loss is None or any(arg.keyword is not None and arg.keyword.value != "retain_graph" for arg in given):
         return False
     calls = {
         id(event.node)
@@ -109,8 +132,9 @@ def _is_made_of(frame: Frame, node: cst.CSTNode, calls: set[int], steps: int) ->
         case cst.Name():
             bindings = frame.model.reaching(node) if steps else ()
             value = bindings[0].value if len(bindings) == 1 else None
-            is_plain = value is not None and bindings[0].kind is BindingKind.ASSIGN and not bindings[0].path
-            return is_plain and value is not None and _is_made_of(frame, value, calls, steps - 1)
+            part = part_at(value, bindings[0].path) if value is not None else None
+            is_assigned = part is not None and bindings[0].kind is BindingKind.ASSIGN
+            return is_assigned and part is not None and _is_made_of(frame, part, calls, steps - 1)
         case cst.Subscript():
             return _is_made_of(frame, node.value, calls, steps)
         case cst.IfExp() | cst.Lambda() | cst.BaseComp() | cst.Comparison():
