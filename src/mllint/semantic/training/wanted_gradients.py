@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.arguments import functions_called
 from mllint.semantic.graph.statefulness import parts_made, runs_backward
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import constant, last_word
@@ -88,9 +89,12 @@ def _speaks_of_volatile(model: "Model", function: cst.FunctionDef | None) -> boo
 def computes_gradients(forward: Event) -> bool:
     """Whether the class of the module that is called asks for gradients itself: forces are those of an energy.
 
-    Or what it, or a part of it, runs is fitted to each input, by a backward pass of its own.
+    Or what it, or a part of it, runs is fitted to each input, by a backward pass of its own. A module of which nothing
+    is known may be of any class of the project, and so may the parts of a sequence.
     """
     definition = _class_called(forward)
+    if _may_hold_any(forward, definition) and _some_pass_computes(forward.frame.model):
+        return True
     if definition is None:
         return False
     asked = (last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node))
@@ -142,21 +146,42 @@ def may_compute_gradients(forward: Event) -> bool:
     return not is_known and _some_module_computes(forward.frame.model)
 
 
+def _may_hold_any(forward: Event, definition: ClassInfo | None) -> bool:
+    """Whether nothing is known of a module that is called, or it is a sequence of others."""
+    if definition is not None:
+        return not SEQUENTIALS.isdisjoint(definition.library_bases)
+    value = None if forward.called is None else forward.frame.value(forward.called)
+    if not isinstance(value, Module):
+        return value is None
+    return value.is_only_some or any(item.name in SEQUENTIALS for item in (value, *value.others))
+
+
 @worked_out_once
 def _some_module_computes(model: "Model") -> bool:
     """Whether a method of a module asks for gradients, anywhere in the project."""
+    return any(True for _ in _methods_that_compute(model))
+
+
+@worked_out_once
+def _some_pass_computes(model: "Model") -> bool:
+    """Whether ``forward`` of a module does, or a method that it calls."""
+    methods = _methods_that_compute(model)
+    return any(method.owner is not None and method in method.owner.members.reachable("forward") for method in methods)
+
+
+def _methods_that_compute(model: "Model") -> Iterator[FunctionInfo]:
+    """The methods of modules in the project that ask for gradients, as far as files are looked at."""
     found = set[Path]()
     if model.project is not None:
         for module, word in _COMPUTING:
             found.update(model.project.users(module, word))
-    models = (model if path == model.path else model.neighbour(path) for path in sorted(found)[:_MAX_FILES])
-    return any(other is not None and _a_module_computes(other) for other in models)
-
-
-def _a_module_computes(model: "Model") -> bool:
-    functions = (model.enclosing_function(call) for call in model.calls_by_word.get("grad", ()))
-    owners = (model.function_info(function).owner for function in functions if function is not None)
-    return any(owner is not None and owner.framework is not None for owner in owners)
+    for path in sorted(found)[:_MAX_FILES]:
+        home = model if path == model.path else model.neighbour(path)
+        calls = () if home is None else home.calls_by_word.get("grad", ())
+        for call in calls:
+            method = None if home is None else function_around(home, call)
+            if method is not None and method.owner is not None and method.owner.framework is not None:
+                yield method
 
 
 def _class_called(forward: Event) -> ClassInfo | None:
