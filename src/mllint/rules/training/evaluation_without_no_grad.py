@@ -71,9 +71,10 @@ def evaluate(network: nn.Module, loader) -> float:
   later, a function that looks at the graph itself (`grad_fn`, torchviz's `make_dot`), a library that may attack the
   model or is told what became of its output (`learner.adapt(loss)`), a module in training mode that is given the
   output. (`to_tensor(inputs, stop_gradient=True)` wants none, and still gets a graph, for the parameters.)
-- Models that record none: without parameters, frozen, made without gradients, or whose class computes gradients
-  itself; `generate()` of transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled
-  ones, those of ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
+- Models that record none: without parameters, frozen, made without gradients, or whose class computes gradients itself,
+  where `forward` of some module of the project does also sequences and models that are not known; `generate()` of
+  transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled ones, those of
+  ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
 - What is not known: methods of a name that no other class has, functions that are handed on or picked by name,
   networks of another framework.
 - What keeps no more than one graph: the only pass of a script that trains nothing, loops that are left after a few

@@ -104,7 +104,7 @@ def is_cleared_on_one_side(step: Event, loop: Loop, clearing: list[Event]) -> bo
     if not isinstance(node, cst.If) or not isinstance(node.orelse, cst.Else):
         return False
     arms = (node.body, node.orelse.body)
-    return not any(map(leaves_loop, arms)) and all(_makes_loss(loop, side) for side in arms)
+    return not any(map(leaves_loop, arms)) and all(_makes_loss(branches.frame.model, loop, side) for side in arms)
 
 
 def _side(event: Event, loop: Loop) -> tuple[Branches, int] | None:
@@ -115,12 +115,12 @@ def _side(event: Event, loop: Loop) -> tuple[Branches, int] | None:
     return arms[0] if len(arms) == 1 and is_plain and event.kind is Kind.ZERO else None
 
 
-def _makes_loss(loop: Loop, arm: cst.BaseSuite) -> bool:
-    """Whether a loss is made in an arm on which a round computes gradients further down."""
-    tree = loop.frame.model.tree
+def _makes_loss(model: "Model", loop: Loop, arm: cst.BaseSuite) -> bool:
+    """Whether a loss is made in an arm on which a round computes gradients further down, in the same file."""
+    tree = model.tree
     passes = [event for event in events(loop.body) if event.kind is Kind.BACKWARD]
     bound = (root for event in passes for loss in losses_of(event) for root in loss.roots)
     return not any(tree.is_inside(event.node, arm) for event in passes) and any(
-        isinstance(root, Binding) and root.scope.model is loop.frame.model and tree.is_inside(root.node, arm)
+        isinstance(root, Binding) and root.scope.model is model and tree.is_inside(root.node, arm)
         for root in bound
     )
