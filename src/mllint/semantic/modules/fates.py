@@ -30,7 +30,7 @@ NOT_NUMBERS = frozenset({
 _OF_SIZES = frozenset(f"torch.{name}" for name in ("empty", "zeros", "ones", "rand", "randn", "Tensor"))
 _OF_SEVERAL = frozenset({
     "torch.cat", "torch.stack", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack", "torch.einsum",
-    "einops.pack",
+    "einops.pack", "paddle.concat", "paddle.stack",
 })  # fmt: skip
 """Functions that compute with the tensors of a list."""
 _ONLY_SHAPE = frozenset({"expand_as", "view_as", "reshape_as", "copy_", "resize_as_"})

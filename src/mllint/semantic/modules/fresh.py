@@ -319,9 +319,19 @@ def is_set_up_by(model: "Model", arg: cst.CSTNode | None) -> bool:
     call = model.tree.parent(arg) if isinstance(arg, cst.Arg) else None
     if not isinstance(call, cst.Call):
         return False
-    function = call.func.func if isinstance(call.func, cst.Call) else call.func  # `XavierUniform()(layer.weight)`
+    function = maker_or_self(model, call.func)
     called = (model.qualified_name(function) or dotted_path(function) or "").lower()
     return "init" in called or called.rpartition(".")[2].startswith("reset")
+
+
+def maker_or_self(model: "Model", callee: cst.BaseExpression) -> cst.BaseExpression:
+    """The class of the object that is called, where it is made there or has a name: of ``XavierUniform()(weight)`` and
+    of ``draw = Normal()``, ``draw(weight)``; the callee itself where it is no such object.
+    """
+    bindings = model.reaching(callee) if isinstance(callee, cst.Name) else ()
+    made = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+    made = callee if made is None else made
+    return made.func if isinstance(made, cst.Call) else callee
 
 
 def _registers_inside(function: "FunctionInfo") -> bool:

@@ -193,7 +193,7 @@ def is_set_on_cpu(members: Members, name: str, steps: int, *, or_parameter: bool
     plain: list[Assignment] = []
     parameters: list[Assignment] = []
     registered: list[Assignment] = []
-    for place in members.assignments(name):
+    for place in members.lasting(name):
         value = None if place.value is None else place.model.value(place.value)
         if or_parameter and (place.role is Role.BUFFER or (place.setter is not None and isinstance(value, Nothing))):
             registered.append(place)

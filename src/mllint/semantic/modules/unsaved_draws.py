@@ -6,6 +6,7 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.modules.fates import Fate, fate
+from mllint.semantic.modules.fresh import maker_or_self
 from mllint.semantic.modules.handed_over import is_given_on
 from mllint.semantic.modules.inputs import is_input
 from mllint.semantic.modules.made_on_cpu import FACTORIES, MAX_STEPS, OLD_WRAPPER
@@ -30,6 +31,7 @@ _DRAWING = tuple(
 _FILLING = frozenset({"normal_", "uniform_", "bernoulli_", "exponential_", "random_", "cauchy_", "log_normal_"})
 # What is in the names of functions that fill a tensor with random numbers: ``kaiming_uniform_``.
 _KINDS_OF_DRAWS = ("normal", "uniform", "xavier", "kaiming", "orthogonal")
+_INITIALIZERS = "paddle.nn.initializer."
 # What makes the same numbers come again.
 _SEEDING = ("manual_seed", "manual_seed_all", "seed", "set_rng_state", "fork_rng", "seed_everything", "set_seed")
 # Methods with which a module saves and loads more than its parameters and buffers.
@@ -101,8 +103,10 @@ def _is_filled(model: "Model", node: cst.BaseExpression) -> bool:
         node, parent = parent, model.tree.parent(parent)
     call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
     if isinstance(call, cst.Call) and call.args[0] is parent:
-        word = last_word(call.func) or ""
-        return word.endswith("_") and any(kind in word for kind in _KINDS_OF_DRAWS)
+        function = maker_or_self(model, call.func)
+        word, name = last_word(function) or "", model.qualified_name(function) or ""
+        is_drawing = word.endswith("_") or name.startswith(_INITIALIZERS)
+        return is_drawing and any(kind in word.lower() for kind in _KINDS_OF_DRAWS)
     method = parent if isinstance(parent, cst.Attribute) else None
     return method is not None and method.attr.value in _FILLING and model.tree.call_of(method) is not None
 

@@ -173,6 +173,14 @@ class Members:
 
     # -- attributes --------------------------------------------------------------------------------------------------
 
+    def lasting(self, name: str) -> Iterator[Assignment]:
+        """The places that set ``self.name`` but those behind which the same method sets it anew, whatever happens."""
+        places = list(self.assignments(name))
+        for index, place in enumerate(places):
+            later = (other for other in places[index + 1 :] if other.method is place.method is not None)
+            if not any(isinstance(other.node, cst.Assign) and not other.is_conditional for other in later):
+                yield place
+
     def assignments(self, name: str) -> Iterator[Assignment]:
         """Every place in the class, its bases and the subclasses in its file that sets ``self.name``."""
         for info in (*self.definition.lineage, *self.subclasses):

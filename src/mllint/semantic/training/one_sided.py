@@ -121,6 +121,5 @@ def _makes_loss(model: "Model", loop: Loop, arm: cst.BaseSuite) -> bool:
     passes = [event for event in events(loop.body) if event.kind is Kind.BACKWARD]
     bound = (root for event in passes for loss in losses_of(event) for root in loss.roots)
     return not any(tree.is_inside(event.node, arm) for event in passes) and any(
-        isinstance(root, Binding) and root.scope.model is model and tree.is_inside(root.node, arm)
-        for root in bound
+        isinstance(root, Binding) and root.scope.model is model and tree.is_inside(root.node, arm) for root in bound
     )
