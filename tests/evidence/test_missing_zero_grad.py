@@ -225,3 +225,29 @@ def test_paddle_a_step_of_its_own_clears_nothing(paddle: Any) -> None:
         (2 * weight).sum().backward()
         optimizer.step()
         assert weight.item() == expected
+
+
+def test_torch_the_loss_of_another_network_adds_to_gradients_before_the_step(torch: Any) -> None:
+    maker, judge = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+    real = torch.rand(4, 3)
+    made = maker(torch.rand(4, 2))
+    judge_loss, maker_loss = judge(real).mean() - judge(made).mean(), judge(made).mean()
+    judge.zero_grad()
+    judge_loss.backward(retain_graph=True)
+    own = judge.weight.grad.clone()
+    maker.zero_grad()
+    maker_loss.backward()
+    assert not torch.equal(judge.weight.grad, own)
+
+
+def test_paddle_the_loss_of_another_network_adds_to_gradients_before_the_step(paddle: Any) -> None:
+    maker, judge = paddle.nn.Linear(2, 3), paddle.nn.Linear(3, 1)
+    real = paddle.rand([4, 3])
+    made = maker(paddle.rand([4, 2]))
+    judge_loss, maker_loss = judge(real).mean() - judge(made).mean(), judge(made).mean()
+    judge.clear_gradients()
+    judge_loss.backward(retain_graph=True)
+    own = judge.weight.grad.clone()
+    maker.clear_gradients()
+    maker_loss.backward()
+    assert not paddle.equal_all(judge.weight.grad, own).item()

@@ -569,3 +569,17 @@ def test_paddle_a_tensor_in_the_place_of_a_parameter_raises(paddle: Any) -> None
         layer.add_parameter("scale", paddle.ones([1]))
     layer.bias = paddle.ones([1])
     assert len(layer.parameters()) == 1
+
+
+def test_paddle_an_initializer_fills_a_plain_tensor_that_is_not_saved(paddle: Any) -> None:
+    class Tagged(paddle.nn.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.mark = paddle.zeros([3])
+            draw = paddle.nn.initializer.TruncatedNormal(std=0.02)
+            draw(self.mark)
+
+    one, other = Tagged(), Tagged()
+    assert one.mark.any().item()
+    assert not one.state_dict()
+    assert not paddle.equal_all(one.mark, other.mark).item()
