@@ -14,6 +14,7 @@ from mllint.semantic.modules.made_with import is_left_out
 from mllint.semantic.modules.unused import is_out_by_default
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import making_methods
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.uses import uses
 from mllint.semantic.values import functions_of
 from mllint.syntax.shape import called_on, constant, last_word, string_literal, targets_of
@@ -43,20 +44,28 @@ def parts_off(definition: ClassInfo, is_skipped: Callable[[cst.CSTNode, Function
 
     ``is_skipped`` says of a place in a method whether the constructor does not come by it.
     """
-    kinds: set[str] = set()
-    attributes: set[str] = set()
+    found = [off for node, method, off in _switches(definition.model, definition) if not is_skipped(node, method)]
+    return Off(
+        frozenset(kind for off in found for kind in off.kinds),
+        frozenset(name for off in found for name in off.attributes),
+    )
+
+
+@worked_out_once
+def _switches(_: "Model", definition: ClassInfo) -> tuple[tuple[cst.CSTNode, FunctionInfo, Off], ...]:
+    """The places in the methods that make the parts of a class that put something to evaluation mode."""
+    found: list[tuple[cst.CSTNode, FunctionInfo, Off]] = []
     for method in making_methods(definition):
         for node in subtree(method.node.body):
             if isinstance(node, cst.For) and _runs_over_parts(node.iter, method):
-                kinds_here, attributes_here = {*_kinds_switched(method.model, node)}, set[str]()
+                off = Off(frozenset(_kinds_switched(method.model, node)))
             elif isinstance(node, cst.Call):
-                kinds_here, attributes_here = {*_kinds_by_function(node, method)}, {*_attribute_switched(node, method)}
+                off = Off(frozenset(_kinds_by_function(node, method)), frozenset(_attribute_switched(node, method)))
             else:
                 continue
-            if (kinds_here or attributes_here) and not is_skipped(node, method):
-                kinds |= kinds_here
-                attributes |= attributes_here
-    return Off(frozenset(kinds), frozenset(attributes))
+            if off.kinds or off.attributes:
+                found.append((node, method, off))
+    return tuple(found)
 
 
 def skips(definition: ClassInfo, run: Frame | None) -> Callable[[cst.CSTNode, FunctionInfo], bool]:

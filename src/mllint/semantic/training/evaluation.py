@@ -393,7 +393,11 @@ def wants_gradients(found: DataRound) -> bool:
     if any(computes_gradients(forward) for forward in found.forwards):
         return True
     function, named = loop.frame.function, loop.frame.model.names_by_word
-    if function is not None and not GRAPH_WORDS.isdisjoint(named) and says_gradients(function.node.body, GRAPH_WORDS):
+    if (
+        function is not None
+        and not GRAPH_WORDS.isdisjoint(named)
+        and says_gradients(function.model, function.node.body, GRAPH_WORDS)
+    ):
         return True
     words = GRADIENT_WORDS
     if all(records_graph(forward) is False for forward in found.forwards):
@@ -403,7 +407,9 @@ def wants_gradients(found: DataRound) -> bool:
         if event.frame is not loop.frame and event.frame.function is not None:
             bodies[id(event.frame.function.node)] = (event.frame, event.frame.function.node)
     called = {forward.thing for forward in found.forwards if forward.thing is not None}
-    if any(says_gradients(body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values()):
+    if any(
+        says_gradients(at.model, body, words, at) or puts_module_aside(body, at, called) for at, body in bodies.values()
+    ):
         return True
     return calls_for_gradients(loop.frame.model, code_of(loop.frame.model, loop.node))
 

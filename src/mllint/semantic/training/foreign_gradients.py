@@ -144,6 +144,8 @@ def _is_made_of(frame: Frame, node: cst.CSTNode, calls: set[int], steps: int) ->
 
 def _says_gradients(backward: Event) -> bool:
     """Whether a word of gradients by hand stands in the body of a ``backward()``, or of those that called it."""
-    frames = backward.frame.led_by()
-    bodies = (frame.model.tree.module if frame.function is None else frame.function.node for frame in frames)
-    return any(says_gradients(body, _BY_HAND) for body in bodies)
+    bodies = (
+        (frame.model, frame.model.tree.module if frame.function is None else frame.function.node)
+        for frame in backward.frame.led_by()
+    )
+    return any(says_gradients(model, body, _BY_HAND) for model, body in bodies)

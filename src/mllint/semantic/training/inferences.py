@@ -282,13 +282,17 @@ def _wants_gradients(run: Run, forward: Event) -> bool:
     """Whether something may be done with the gradients of a forward pass."""
     function = forward.frame.function
     if records_graph(forward) is False:
-        return function is not None and says_gradients(function.node.body, GRADIENT_WORDS - {"set_grad_enabled"})
+        return function is not None and says_gradients(
+            function.model, function.node.body, GRADIENT_WORDS - {"set_grad_enabled"}
+        )
     if run.frame.function is not None and not _keeps_to_itself(run, run.frame.function, forward):
         return True  # who calls it may train
     running = {item for event in run.events for item in event.frame.running()}
     whole = run.frame.model.tree.module.body if run.frame.function is None else ()
     own = (item for item in whole if not isinstance(item, (cst.FunctionDef, cst.ClassDef)))
-    return any(says_gradients(item) for item in (*own, *(item.node.body for item in running)))
+    return any(says_gradients(run.frame.model, item) for item in own) or any(
+        says_gradients(item.model, item.node.body) for item in running
+    )
 
 
 def _keeps_to_itself(run: Run, function: FunctionInfo, forward: Event) -> bool:

@@ -47,7 +47,7 @@ def is_never_switched(model: "Model", thing: Thing, name: str) -> bool:
         return False
     root = next(iter(thing.roots))
     if isinstance(root, ClassInfo) and _is_left_alone(root, thing.path[0].removeprefix(".")):
-        return not any(says_gradients(info.node.body) for info in root.lineage)
+        return not any(says_gradients(info.model, info.node.body) for info in root.lineage)
     if any(word in model.names_by_word for word in GRADIENT_WORDS):
         return False
     return not any(item is None or any(word in item.calls_by_word for word in _SWITCHING) for item in files)
@@ -91,4 +91,4 @@ def _is_frozen_by(model: "Model", call: cst.Call) -> bool:
     read = [item for item in subtree(loop.body) if isinstance(item, cst.Name) and item.value == name]
     holders = [model.tree.parent(item) for item in read]
     is_frozen = all(isinstance(item, cst.Attribute) and item.attr.value in _FREEZING for item in holders)
-    return bool(read) and is_frozen and not says_gradients(loop.body)
+    return bool(read) and is_frozen and not says_gradients(model, loop.body)

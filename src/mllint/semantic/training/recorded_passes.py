@@ -57,7 +57,7 @@ def evaluations_recorded(model: "Model", function: cst.FunctionDef) -> Iterator[
 
 def _evaluations(model: "Model", function: cst.FunctionDef) -> Iterator[cst.Call]:
     name = function.name.value
-    if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(function.body):
+    if not is_named_evaluation(name) or name.startswith("test_") or says_gradients(model, function.body):
         return
     for call in calls_in(function):
         if calls_by_method(model, call):
@@ -101,9 +101,9 @@ def _find_inferences(model: "Model", switch: cst.Call) -> Iterator[cst.Call]:
         loops = list(model.tree.loops_around(call))
         # A single graph of what is only looked at is gone at once; those of all the rounds take their time.
         is_read = is_detached(model, call, also_places=bool(loops))
-        if not is_read or says_gradients(body, GRADIENT_WORDS - {"backward"}):
+        if not is_read or says_gradients(model, body, GRADIENT_WORDS - {"backward"}):
             continue
-        inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(body))
+        inferred = partial(_is_inferred_with_graph, beside_training=says_gradients(model, body))
         if _holds_of_passes(model, call, inferred) and not any(evaluates_with_graph(model, loop) for loop in loops):
             yield call
 

@@ -50,7 +50,7 @@ def single_evaluations(model: "Model", node: cst.With | cst.FunctionDef) -> Iter
     if is_test_code(model):
         return
     calls = [call for call in calls_in(node) if may_be_in_training_mode(model, call) or runs_pass(model, call)]
-    if not calls or says_gradients(node.body):
+    if not calls or says_gradients(model, node.body):
         return
     for call in calls:
         if runs_pass(model, call):
@@ -86,7 +86,7 @@ def evaluations_with_graph(model: "Model", function: cst.FunctionDef) -> Iterato
     name = function.name.value
     if not is_named_evaluation(name) or name.startswith("test_") or is_test_code(model):
         return
-    if says_gradients(function.body):
+    if says_gradients(model, function.body):
         return
     for call in calls_in(function):
         if may_be_in_training_mode(model, call) and model.runs.always(call, _is_kept_from_training, accelerated=True):
@@ -125,7 +125,7 @@ def _is_only_looked_at(run: Run, forward: Event) -> bool:
     """Whether no gradients are computed from an output, and nobody who cannot be looked into may do so."""
     function = forward.frame.function
     body = forward.frame.model.tree.module if function is None else function.node.body
-    if says_gradients(body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
+    if says_gradients(forward.frame.model, body, _BY_HAND) or is_used_for_backward(run, forward.frame, forward.node):
         return False
     unknown = (event for event in run.events if event.kind is Kind.UNKNOWN and event.frame is forward.frame)
     return not any(is_given_output(event, forward) for event in unknown)

@@ -59,7 +59,7 @@ def runs_pass(model: "Model", call: cst.Call) -> bool:
     if not isinstance(called, Function) or isinstance(model.tree.parent(call), cst.Expr):
         return False
     function = called.definition
-    return not says_gradients(function.node.body) and (matters(function) or is_pass(called))
+    return not says_gradients(function.model, function.node.body) and (matters(function) or is_pass(called))
 
 
 def calls_by_method(model: "Model", call: cst.Call) -> bool:
@@ -68,7 +68,7 @@ def calls_by_method(model: "Model", call: cst.Call) -> bool:
     if not isinstance(called, Function) or not isinstance(called.receiver, Module):
         return False
     method = called.definition
-    return method.name != "forward" and is_pass(called) and not says_gradients(method.node.body)
+    return method.name != "forward" and is_pass(called) and not says_gradients(method.model, method.node.body)
 
 
 def is_of_round(forward: Event) -> bool:

@@ -41,32 +41,36 @@ _MAX_FILES = 20
 _STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
 
 
-def says_gradients(body: cst.CSTNode, words: frozenset[str] = GRADIENT_WORDS, frame: Frame | None = None) -> bool:
+def says_gradients(
+    model: "Model", body: cst.CSTNode, words: frozenset[str] = GRADIENT_WORDS, frame: Frame | None = None
+) -> bool:
     """Whether a word of gradients stands in some code, but not in ``requires_grad=False``, nor where a run never is."""
-    said = [item for item in subtree(body) if type(item) is cst.Name and item.value in words]
+    named = model.names_by_word
+    said = [name for word in words for name in named.get(word, ()) if model.tree.is_inside(name, body)]
     if said and frame is not None:
         living_nodes = {id(item) for item in living(frame, body)}
         said = [item for item in said if id(item) in living_nodes]
-    if not said:
-        return False
-    refused = set(map(id, _refusals(body)))
-    return any(id(word) not in refused for word in said)
+    return not all(_is_refused(model, name) for name in said)
 
 
-def _refusals(body: cst.CSTNode) -> Iterator[cst.Name]:
-    """The words of code that wants no gradients: in ``requires_grad=False``, ``inputs.stop_gradient = True``."""
-    for item in subtree(body):
-        match item:
-            case cst.Arg(keyword=cst.Name() as word, value=value):
-                pass
-            case cst.Assign(targets=[cst.AssignTarget(target=cst.Attribute(attr=word))], value=value):
-                pass
-            case cst.Call(func=cst.Attribute(attr=word), args=[cst.Arg(keyword=None, value=value)]):
-                pass
-            case _:
-                continue
-        if constant(value) is (word.value == "stop_gradient"):
-            yield word
+def _is_refused(model: "Model", name: cst.Name) -> bool:
+    """Whether a word wants no gradients: in ``requires_grad=False``, ``inputs.stop_gradient = True``."""
+    holder = model.tree.parent(name)
+    around = None if holder is None else model.tree.parent(holder)
+    match holder, around:
+        case cst.Arg(keyword=keyword, value=value), _ if keyword is name:
+            pass
+        case cst.Attribute(attr=attr), cst.Call(func=func, args=[cst.Arg(keyword=None, value=value)]):
+            if attr is not name or func is not holder:
+                return False
+        case cst.Attribute(attr=attr), cst.AssignTarget():
+            statement = model.tree.parent(around)
+            if attr is not name or not isinstance(statement, cst.Assign) or len(statement.targets) > 1:
+                return False
+            value = statement.value
+        case _:
+            return False
+    return constant(value) is (name.value == "stop_gradient")
 
 
 def is_of_volatile(forward: Event) -> bool:
@@ -97,10 +101,14 @@ def computes_gradients(forward: Event) -> bool:
         return True
     if definition is None:
         return False
-    asked = (last_word(call.func) for info in definition.lineage for call in info.model.tree.calls_in(info.node))
     running = [part.called for part in (definition, *parts_made(definition)) if part.called is not None]
     called = (item for info in running for item in (info, *functions_called(info.model, info.node.body)))
-    return "grad" in asked or any(map(runs_backward, called))
+    return any(map(_asks, definition.lineage)) or any(map(runs_backward, called))
+
+
+def _asks(info: ClassInfo) -> bool:
+    """Whether a class calls ``grad``."""
+    return any(info.model.tree.is_below(call, info.node) for call in info.model.calls_by_word.get("grad", ()))
 
 
 def may_run_backward(model: "Model", call: cst.Call) -> bool:
@@ -201,7 +209,7 @@ def calls_for_gradients(model: "Model", code: cst.CSTNode) -> bool:
     called = {id(info.node): info for info in functions_called(model, code)}
     behind = (other for info in called.values() for other in functions_called(info.model, info.node.body))
     every = called | {id(info.node): info for info in behind}
-    return any(says_gradients(info.node.body, _COMPUTING_WORDS - {"backward"}) for info in every.values())
+    return any(says_gradients(info.model, info.node.body, _COMPUTING_WORDS - {"backward"}) for info in every.values())
 
 
 def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
@@ -211,7 +219,7 @@ def wants_no_gradients(model: "Model", function: cst.FunctionDef) -> bool:
         return False
     words = GRADIENT_WORDS | _STEPPING
     said = any(isinstance(item, cst.Name) and item.value in words for item in subtree(function.body))
-    return not said and not any(says_gradients(info.node.body, _COMPUTING_WORDS) for info in called)
+    return not said and not any(says_gradients(info.model, info.node.body, _COMPUTING_WORDS) for info in called)
 
 
 def switches_off_itself(model: "Model", torch: tuple[int, int] | None) -> bool:
