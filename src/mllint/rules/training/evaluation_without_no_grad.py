@@ -72,9 +72,9 @@ def evaluate(network: nn.Module, loader) -> float:
   model or is told what became of its output (`learner.adapt(loss)`), a module in training mode that is given the
   output. (`to_tensor(inputs, stop_gradient=True)` wants none, and still gets a graph, for the parameters.)
 - Models that record none: without parameters, frozen, made without gradients, or whose class computes gradients itself,
-  where `forward` of some module of the project does also sequences and models that are not known; `generate()` of
-  transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled ones, those of
-  ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
+  and sequences and models that are not known where `forward` of a module does so that is imported there, or behind
+  that; `generate()` of transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled
+  ones, those of ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
 - What is not known: methods of a name that no other class has, functions that are handed on or picked by name,
   networks of another framework.
 - What keeps no more than one graph: the only pass of a script that trains nothing, loops that are left after a few

@@ -12,6 +12,7 @@ from mllint.semantic.events.given import living
 from mllint.semantic.events.steps import Event
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.arguments import functions_called
+from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.graph.statefulness import parts_made, runs_backward
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.names.remembered import worked_out_once
@@ -38,6 +39,8 @@ _COMPUTING = (("torch", "autograd.grad"), ("autograd", "grad("), ("paddle", "pad
 """What a file imports, and calls, that asks for gradients without ``backward()``."""
 _MAX_FILES = 20
 """In how many files it is looked for who does."""
+_MAX_IMPORTED = 60
+"""How many files are looked at for what they import."""
 _STEPPING = frozenset({"step", "minimize", "zero_grad", "train_step", "optimizer", "fit"})
 
 
@@ -172,9 +175,24 @@ def _some_module_computes(model: "Model") -> bool:
 
 @worked_out_once
 def _some_pass_computes(model: "Model") -> bool:
-    """Whether ``forward`` of a module does, or a method that it calls."""
-    methods = _methods_that_compute(model)
-    return any(method.owner is not None and method in method.owner.members.reachable("forward") for method in methods)
+    """Whether ``forward`` of a module does, or a method that it calls, in a file that is imported from here."""
+    methods = [
+        method
+        for method in _methods_that_compute(model)
+        if method.owner is not None and method in method.owner.members.reachable("forward")
+    ]
+    reached = _imported_from(model) if methods else set()
+    return any(method.model.path in reached for method in methods)
+
+
+def _imported_from(model: "Model") -> set[Path]:
+    """A file, those that it imports, and those that these import, as far as so many files are looked at."""
+    found = [model.path]
+    for path in found:  # which grows
+        home = None if len(found) > _MAX_IMPORTED else model if path == model.path else model.neighbour(path)
+        if home is not None and home.project is not None:
+            found += [other for other in imported_files(home, home.project) if other not in found]
+    return set(found)
 
 
 def _methods_that_compute(model: "Model") -> Iterator[FunctionInfo]:
