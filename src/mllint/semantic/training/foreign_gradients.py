@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import libcst as cst
 
 from mllint.semantic.events.owners import modules_of_optimizer
-from mllint.semantic.events.steps import UPDATES, Event, Kind
+from mllint.semantic.events.steps import UPDATES, Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.paths import Paths
@@ -56,7 +56,15 @@ def _uses_foreign_gradients(occurrence: Occurrence, how: _Mixed) -> bool:
     if not mine or not foreign or any(map(_says_gradients, (*mine, *foreign))):
         return False
     states = Paths(run.steps, _BEGIN, partial(_advance, step=step, mine=mine, foreign=foreign)).before(step)
-    return how in states and states <= {how, _BEGIN}
+    return how in states and states <= ({how, _BEGIN, _OWN} if _is_first_of_several(step, foreign) else {how, _BEGIN})
+
+
+def _is_first_of_several(step: Event, foreign: set[Event]) -> bool:
+    """Whether an inner loop steps and then clears the gradients: what the other loss leaves is in its first step."""
+    inside = list(events(step.loops[-1].body))
+    clearing = [number for number, event in enumerate(inside) if event.kind is Kind.ZERO and may_clear(event, step)]
+    is_behind = bool(clearing) and inside.index(step) < clearing[0]
+    return is_behind and not any(step.loops[-1] in event.loops for event in foreign)
 
 
 def _advance(state: str, event: Event, *, step: Event, mine: set[Event], foreign: set[Event]) -> str:
