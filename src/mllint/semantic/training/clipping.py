@@ -157,6 +157,8 @@ def is_infinite(node: cst.BaseExpression) -> bool:
     return False
 
 
+_Scaling = Event | str | None
+"""Whether gradients are scaled: what ``states_of`` gives."""
 _COMPUTING = frozenset({Kind.BACKWARD, Kind.MINIMIZE, Kind.UNSCALE, Kind.WRITE_GRADIENT})
 _BY_HAND = ("get_scale", "inv_scale", "loss_scale", "_scale")
 """Words of code that knows the factor of a scaler, and may divide by it."""
@@ -209,7 +211,7 @@ def _step_of_scaled_clip(occurrence: Occurrence) -> Event | None:
     run, clip = occurrence.run, occurrence.event
     if run.is_cut or _limit_is_scaled(clip):
         return None
-    states = states_of(run, clip)
+    states = _states_at(run, clip)
     if states == {None}:
         return _step_of_clip_alone(occurrence)
     known = [state for state in states if isinstance(state, Event)]
@@ -223,6 +225,17 @@ def _step_of_scaled_clip(occurrence: Occurrence) -> Event | None:
     if not steps or any(is_idle(run, state.other) for state in scaled):
         return None
     return next((step for step in steps if step.frame is clip.frame), steps[0])
+
+
+def _states_at(run: Run, clip: Event) -> set[_Scaling]:
+    """The states in which a clip may find gradients.
+
+    Where each round computes some, what is done out of sight to those of the rounds before says nothing of them.
+    """
+    states, fresh = states_of(run, clip), states_of(run, clip, in_round=True)
+    if None in fresh or not fresh:
+        return states
+    return {state for state in states if not isinstance(state, Event) or state.kind is not Kind.UNKNOWN or state in fresh}
 
 
 def _limit_is_scaled(clip: Event) -> bool:
@@ -266,7 +279,7 @@ def _step_of_clip_alone(occurrence: Occurrence) -> Event | None:
         return None
     behind = run.events[run.events.index(clip) + 1 :]
     steps = [event for event in behind if uses_scaled(event, clip) and not exclude_each_other(event, clip)]
-    if not steps or any(is_idle(run, step.other) for step in steps) or not all(map(_is_of_known_scaler, steps)):
+    if not steps or any(is_idle(run, step.other) for step in steps) or not all(_is_of_known_scaler(run, step) for step in steps):
         return None
     if any(event.kind is Kind.UNKNOWN and event.concerns(clip.thing) for event in run.events):
         return None
@@ -274,10 +287,12 @@ def _step_of_clip_alone(occurrence: Occurrence) -> Event | None:
     return steps[0] if all(_never_unscales(model) for model in models.values()) else None
 
 
-def _is_of_known_scaler(step: Event) -> bool:
-    """Whether a step goes through what is a scaler of the framework, or what its file makes one of."""
+def _is_of_known_scaler(run: Run, step: Event) -> bool:
+    """Whether a step goes through what is a scaler of the framework, what its file makes one of, or is used as one."""
     makers = step.frame.model.calls_by_word.get("GradScaler", ())
-    return step.is_proven or any(isinstance(step.frame.model.value(call), Object) for call in makers)
+    if step.is_proven or any(isinstance(step.frame.model.value(call), Object) for call in makers):
+        return True
+    return any(event.kind is Kind.UPDATE_SCALE and event.other == step.other for event in run.events)
 
 
 def _never_unscales(model: "Model") -> bool:

@@ -329,14 +329,21 @@ def is_scaled(state: Event) -> bool:
     return state.kind is Kind.BACKWARD and state.other is not None
 
 
-def states_of(run: Run, event: Event) -> set[_State]:
-    """In which states the gradients of an event's thing may be before it, ways that it excludes left out."""
-    paths = run.derived(("scaling", event.thing), partial(_paths, run, event.thing))
+def states_of(run: Run, event: Event, *, in_round: bool = False) -> set[_State]:
+    """In which states the gradients of an event's thing may be before it, ways that it excludes left out.
+
+    ``in_round``: of what the rounds before have left nothing counts.
+    """
+    rounds = event.loops if in_round else ()
+    paths = run.derived(("scaling", event.thing, rounds), partial(_paths, run, event.thing, rounds))
     return not_excluded(paths.before(event), event)
 
 
-def _paths(run: Run, target: Thing | None) -> Paths[_State]:
-    """``target`` is an optimizer or module; ``None``: parameters of which nobody knows whose they are."""
+def _paths(run: Run, target: Thing | None, rounds: tuple[Loop, ...]) -> Paths[_State]:
+    """``target`` is an optimizer or module; ``None``: parameters of which nobody knows whose they are.
+
+    ``rounds`` are the loops of which each round is looked at alone.
+    """
 
     def advance(state: _State, event: Event) -> _State:
         if isinstance(state, Event) and event.kind not in _ENDING and exclude_each_other(state, event):
@@ -356,7 +363,7 @@ def _paths(run: Run, target: Thing | None) -> Paths[_State]:
                 return event
         return state
 
-    return Paths(run.steps, None, advance)
+    return Paths(run.steps, None, advance, restarts=lambda loop: loop in rounds)
 
 
 _ENDING = (Kind.STEP, Kind.MINIMIZE, Kind.ZERO)
