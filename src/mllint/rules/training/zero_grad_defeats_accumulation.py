@@ -47,8 +47,9 @@ several optimizers that step under different tests, which may take turns; steps 
 such as one for finite losses; `backward()` under the same test as the step; a test on the number of a loop further out
 (`if epoch % 2`); rounds that an error may interrupt without ending the loop; and loops that a trainer of another
 framework runs (Lightning, Accelerate, DeepSpeed and their like), but for modules of Lightning that say
-`self.automatic_optimization = False`. Of inner loops also those that are left early, and all in files that read `grad`,
-for what is cleared may have been kept.
+`self.automatic_optimization = False`. Of inner loops also those that are left early, that step themselves unless a
+setting decides between the two steps (`if together:`), and all in files that read `grad`, for what is cleared may have
+been kept.
 
 A test counts rounds if it holds `%` of something that is not the number of another loop, or compares what is added to
 somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project. It may also send the other

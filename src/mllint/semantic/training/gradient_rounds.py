@@ -21,7 +21,7 @@ from mllint.semantic.events.steps import (
     events,
 )
 from mllint.semantic.training.cleared_early import clears_before_step
-from mllint.semantic.training.guards import counts_rounds, is_on_another_way, is_setting
+from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_on_another_way, is_setting
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
@@ -102,7 +102,8 @@ def _stands_with(step: Event, zero: Event) -> bool:
 def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
     """The step behind a loop, within another, that has only the gradients of the last round.
 
-    Rounds that are left early try something out, and whoever reads `grad` may have kept what is cleared.
+    Rounds that are left early try something out, and whoever reads `grad` may have kept what is cleared. A step in the
+    rounds themselves is another way to train, where a setting decides between the two.
     """
     run, zero = occurrence.run, occurrence.event
     if run.is_cut or len(zero.loops) < 2 or zero.thing is None or not zero.happens_in_every_round(zero.loops[-1]):
@@ -113,13 +114,15 @@ def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
     if any(isinstance(node, (cst.Break, cst.Return)) for node in subtree(loop.node.body)):
         return None
     inside, around = tuple(events(loop.body)), tuple(events(outer.body))
-    if any(event.kind in UPDATES or "grad" in event.frame.model.names_by_word for event in inside):
+    if any("grad" in event.frame.model.names_by_word for event in inside):
         return None
     if happens_in_some_rounds(zero, loop) or not _computes_in_every_round(loop):
         return None
     behind = around[around.index(inside[-1]) + 1 :] if inside[-1] in around else ()
     step = next((event for event in behind if event.kind in _CHANGES or _may_use(event, zero)), None)
     if step is None or step.loops != zero.loops[:-1] or step.kind not in UPDATES or step.thing is None:
+        return None
+    if any(event.kind in UPDATES and not exclude_each_other(event, step) for event in inside):
         return None
     return step if step.thing == zero.thing or _may_update(zero, step) else None
 
