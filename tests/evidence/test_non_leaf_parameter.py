@@ -77,3 +77,31 @@ def test_torch_a_name_bound_again_is_no_leaf(torch: Any) -> None:
     weight = weight.to("meta")
     with pytest.raises(ValueError, match="non-leaf"):
         torch.optim.SGD([weight], lr=0.1)
+
+
+def test_torch_a_tensor_that_wants_no_gradient_is_never_moved(torch: Any) -> None:
+    decoder = torch.nn.Linear(3, 1)
+    for wants in (False, True):
+        codes = torch.ones(3, requires_grad=wants)
+        before = codes.detach().clone()
+        optimizer = torch.optim.Adam([codes], lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            decoder(codes).sum().backward()
+            optimizer.step()
+        assert (codes.grad is not None) is wants
+        assert bool((codes != before).any()) is wants
+
+
+def test_paddle_a_tensor_that_wants_no_gradient_is_never_moved(paddle: Any) -> None:
+    decoder = paddle.nn.Linear(3, 1)
+    for wants in (False, True):
+        codes = paddle.ones([3])
+        codes.stop_gradient = not wants
+        before = codes.detach().clone()
+        optimizer = paddle.optimizer.Adam(0.1, parameters=[codes])
+        for _ in range(3):
+            decoder(codes).sum().backward()
+            optimizer.step()
+            optimizer.clear_grad(set_to_zero=False)
+        assert bool((codes != before).any()) is wants

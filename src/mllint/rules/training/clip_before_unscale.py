@@ -52,9 +52,9 @@ for _ in range(100):
 
 A clip before which, on any way to it, the scaler unscales the gradients of an optimizer that may be the one, also in a
 function or method of the project, and one before which something that cannot be looked into is given the network,
-behind the last `backward()`; gradients that are divided by hand (`parameter.grad.div_(...)`; noise that is added changes
-nothing); a limit that is multiplied by the factor (`max_norm * scaler.get_scale()`), and one that is infinite, which
-only measures; a scaler that is made with `enabled=False`, and, in files that compute in bfloat16 only, one that a
+behind the last `backward()`; gradients that are divided by hand (`parameter.grad.div_(...)`; noise that is added
+changes nothing); a limit that is multiplied by the factor (`max_norm * scaler.get_scale()`), and one that is infinite,
+which only measures; a scaler that is made with `enabled=False`, and, in files that compute in bfloat16 only, one that a
 setting may switch off (in Paddle it switches itself off). Paddle's `grad_clip=` of the optimizer clips inside the step,
 behind the scaler: that is right. Elsewhere it makes no difference whether an argument switches the scaler on: the code
 is wrong where it is.
@@ -63,8 +63,9 @@ A scaler that is only known by its name, because it is a parameter of a function
 as one.
 
 Where a method clips and steps with gradients that somebody else has computed, the scaler's step says that the loss was
-scaled; an object counts as a scaler, too, that is given the optimizer to step and is then updated. It is left alone when the word `unscale` stands anywhere in its folder or in a file that imports it, or when its
-file asks for the scaler's factor.
+scaled; an object counts as a scaler, too, that is given the optimizer to step and is then updated. It is left alone
+when the word `unscale` stands anywhere in its folder or in a file that imports it, or when its file asks for the
+scaler's factor.
 
 ## Fix safety
 

@@ -235,7 +235,9 @@ def _states_at(run: Run, clip: Event) -> set[_Scaling]:
     states, fresh = states_of(run, clip), states_of(run, clip, in_round=True)
     if None in fresh or not fresh:
         return states
-    return {state for state in states if not isinstance(state, Event) or state.kind is not Kind.UNKNOWN or state in fresh}
+    return {
+        state for state in states if not isinstance(state, Event) or state.kind is not Kind.UNKNOWN or state in fresh
+    }
 
 
 def _limit_is_scaled(clip: Event) -> bool:
@@ -279,7 +281,11 @@ def _step_of_clip_alone(occurrence: Occurrence) -> Event | None:
         return None
     behind = run.events[run.events.index(clip) + 1 :]
     steps = [event for event in behind if uses_scaled(event, clip) and not exclude_each_other(event, clip)]
-    if not steps or any(is_idle(run, step.other) for step in steps) or not all(_is_of_known_scaler(run, step) for step in steps):
+    if (
+        not steps
+        or any(is_idle(run, step.other) for step in steps)
+        or not all(_is_of_known_scaler(run, step) for step in steps)
+    ):
         return None
     if any(event.kind is Kind.UNKNOWN and event.concerns(clip.thing) for event in run.events):
         return None
