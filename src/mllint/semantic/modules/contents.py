@@ -20,9 +20,9 @@ from mllint.semantic.modules.weights import (
     makes_weights,
 )
 from mllint.semantic.names.classes import makes_parameter
-from mllint.semantic.names.scopes import BindingKind, all_assigned, assigned, grown_from
+from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned, grown_from
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.values import ClassObject, Function, Module, Repeated, is_object
+from mllint.semantic.values import ClassObject, Function, Module, Repeated, Symbol, is_object
 from mllint.syntax.shape import argument, constant, dotted_path, is_target, part_at, string_literal
 from mllint.syntax.walk import subtree
 
@@ -239,7 +239,7 @@ class Filling:
                 self.contents.is_uniform = False  # whose owner need know nothing of it
             elif is_new and _matters(self.model, node):
                 self.contents.modules.append(node)
-            elif self._is_overwritten(node):
+            elif self._is_overwritten(node) or self._is_given_overwritten(node):
                 self.contents.modules.append(node)
                 self.contents.is_uniform = False  # the last one is registered already
         elif self._is_made_by_default(node):
@@ -273,11 +273,22 @@ class Filling:
     def _is_overwritten(self, node: cst.BaseExpression) -> bool:
         """Whether an attribute holds each new module of a loop in turn, so that it registers the last one alone."""
         bindings = self.model.reaching(node) if isinstance(node, cst.Attribute) else ()
-        if len(bindings) != 1 or bindings[0].value is None or bindings[0].path:
+        return bool(bindings) and all(self._is_of_round(binding, node) for binding in bindings)
+
+    def _is_of_round(self, binding: Binding, node: cst.BaseExpression) -> bool:
+        """Whether a new module that matters is bound in a round of a loop around a place."""
+        value, model = binding.value, self.model
+        if value is None or binding.path:
             return False
-        value, model = bindings[0].value, self.model
         is_in_loop = any(model.tree.is_inside(value, loop) for loop in model.tree.loops_around(node))
         return is_in_loop and is_fresh(model, value) and _matters(model, value)
+
+    def _is_given_overwritten(self, node: cst.BaseExpression) -> bool:
+        """Whether a new module is given such an attribute, and no modules else: ``NNConv(3, 3, self.inner)``."""
+        if not isinstance(node, cst.Call) or not isinstance(self.model.value(node.func), (ClassObject, Symbol)):
+            return False
+        given = [arg.value for arg in node.args if isinstance(self.model.value(arg.value), Module)]
+        return bool(given) and all(map(self._is_overwritten, given)) and _matters(self.model, node)
 
 
 def _makes_by_default(model: "Model", node: cst.BaseExpression) -> bool:
