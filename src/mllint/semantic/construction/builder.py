@@ -63,10 +63,12 @@ class Construction(Statements):
 
     # -- entry points ------------------------------------------------------------------------------------------------
 
-    def built_by(self, call: cst.Call, model: "Model", definition: "ClassInfo") -> Any:
-        """The module that a call of a project class builds."""
+    def built_by(
+        self, call: cst.Call, model: "Model", definition: "ClassInfo", names: dict[str, Any] | None = None
+    ) -> Any:
+        """The module that a call of a project class builds, where some names have the given values."""
         try:
-            return self.instance(definition, self.arguments(call, Frame(model)))
+            return self.instance(definition, self.arguments(call, Frame(model, dict(names or {}))))
         except TooMuchError:
             return open_part()
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import libcst as cst
 
@@ -11,14 +11,15 @@ from mllint.knowledge import lookup
 from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
 from mllint.semantic.construction.builder import Construction
 from mllint.semantic.construction.libraries import is_module_class
-from mllint.semantic.construction.parts import Part, open_part
+from mllint.semantic.construction.parts import UNKNOWN, Part, open_part
 from mllint.semantic.construction.state_keys import WRAPPER_PREFIXES, KeySet
 from mllint.semantic.events.places import as_itself
-from mllint.semantic.names.receivers import method_of_receiver
+from mllint.semantic.names.receivers import method_of_receiver, owner_of_attribute
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.uses import mentions
-from mllint.semantic.values import Module
+from mllint.semantic.values import ClassObject, Module, Symbol, Value
 from mllint.syntax.shape import dotted_path, root_of
+from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,8 +40,45 @@ def begins_with_weights(model: "Model", module: Module) -> bool:
     home = None if call is None or definition is None else _home(model, call, definition)
     if call is None or definition is None or home is None:
         return False
-    part = Construction(is_new=True).built_by(call, home, definition)
-    return isinstance(part, Part) and bool(part.keys().certain)
+    ways = (Construction(is_new=True).built_by(call, home, definition, names) for names in _classes_at_hand(home, call))
+    return all(isinstance(part, Part) and bool(part.keys().certain) for part in ways)
+
+
+def _classes_at_hand(model: "Model", call: cst.Call) -> list[dict[str, Any]]:
+    """What is given to a call of the attributes of the object at hand that stand for classes of layers, in each way:
+    ``Block(3, self.conv)`` with ``self.conv = nn.Conv2d if flat else nn.Conv3d``.
+    """
+    asked = [part for part in subtree(call) if isinstance(part, cst.Attribute) and isinstance(part.value, cst.Name)]
+    owners = [(part, owner_of_attribute(model, part)) for part in asked]
+    found = {part.attr.value: _classes_bound(owner, part.attr.value) for part, owner in owners if owner is not None}
+    if not any(found.values()):
+        return [{}]
+    receivers = {root_of(part) for part, owner in owners if owner is not None}
+    names = {root.value for root in receivers if isinstance(root, cst.Name)}
+    ways: list[dict[str, Any]] = []
+    for number in range(max(map(len, found.values()))):
+        held = {name: several[min(number, len(several) - 1)] if several else UNKNOWN for name, several in found.items()}
+        ways.append({name: Part(attributes=dict(held), is_open=True) for name in names})
+    return ways
+
+
+def _classes_bound(owner: "ClassInfo", name: str) -> list[Value]:
+    """The classes of layers that an attribute stands for; none where it is or may be anything else."""
+    found: list[Value] = []
+    for binding in owner.assignments(name):
+        pending = [binding.value]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, cst.IfExp):
+                pending += [node.body, node.orelse]
+                continue
+            value = None if node is None or binding.path else binding.scope.model.value(node)
+            known = lookup.class_(value.name) if isinstance(value, Symbol) else None
+            is_class = isinstance(value, ClassObject) and value.definition.framework is not None
+            if value is None or not (is_class or (known is not None and known.kind in ("layer", "rnn"))):
+                return []
+            found.append(value)
+    return found
 
 
 def _home(model: "Model", call: cst.Call | None, definition: "ClassInfo | None") -> "Model | None":
