@@ -2,7 +2,8 @@
 
 Finds gradients that are clipped after `optimizer.step()` has used them, or before `backward()` has computed them;
 also by the `clip_grad_norm_` of accelerate's `Accelerator`. And those that are clipped in a loop that neither computes
-gradients nor uses them, behind one that does: what is left there of the training changes nothing.
+gradients nor uses them, behind one that does: what is left there of the training changes nothing. And those of one
+network that are clipped for the step of another one's optimizer, and cleared before their own.
 
 ## Why is this bad?
 
@@ -51,6 +52,9 @@ module; weights that are clipped (`parameter.data.clamp_(-1, 1)`), as Wasserstei
 limit, which only measures; clips behind gradients that are cleared too early, which ML302 reports; and what comes
 behind a call that is given the loss, the optimizer or the module and cannot be looked into.
 
+For the step of another network: clips beside which those of that network are clipped too, and networks of which it is
+not certain which optimizer has them.
+
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one; where it is the only one that steps, it is taken to be that of the module.
 
@@ -92,6 +96,11 @@ _MESSAGES: dict[When, str] = {
     "after the step": "the gradients are clipped too late: `step()` has used them already",
     "before backward": "the gradients are clipped before `backward()` computes them: nothing is clipped",
     "without gradients": "no gradients are computed in this loop: clipping them does nothing",
+    "of another": "these gradients are cleared before a step uses them: the next one is of others",
+}
+_HELP: dict[When, str] = {
+    "without gradients": "drop it here",
+    "of another": "clip the parameters of the optimizer that steps",
 }
 
 
@@ -102,13 +111,12 @@ def check(module: cst.Module, context: Context) -> Iterator[Finding]:
         misplaced = misplaced_clip(context.model, call)
         if misplaced is not None:
             when, event = misplaced
-            help_ = "drop it here" if when == "without gradients" else None
-            yield Finding(call, _MESSAGES[when], help_, fix=partial(_fix, call, when, event, context))
+            yield Finding(call, _MESSAGES[when], _HELP.get(when), fix=partial(_fix, call, when, event, context))
 
 
 def _fix(clip: cst.Call, when: When, event: Event, context: Context) -> NodeFix | None:
     """Move the statement that clips to the one at which it belongs."""
-    node = None if when == "without gradients" else context.model.runs.node_here(event)
+    node = None if when in _HELP else context.model.runs.node_here(event)
     if node is None:
         return None
     statement, place = context.statement(clip), context.statement(node)

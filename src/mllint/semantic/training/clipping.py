@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
-from mllint.semantic.events.owners import owners_of_parameters, updates
+from mllint.knowledge.words import CLEARING
+from mllint.semantic.events.owners import modules_of_optimizer, owners_of_parameters, updates
 from mllint.semantic.events.participants import is_given, is_given_optimizer, losses_of
 from mllint.semantic.events.steps import UPDATES, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
@@ -30,15 +31,16 @@ _FULL = "full"
 _State = Event | str | frozenset[Thing | None] | None
 """What gradients are: nothing in particular, full, what the event (a step, or one that clears) left, or used by some of
 the optimizers to which they may belong."""
-When = Literal["after the step", "before backward", "without gradients"]
+When = Literal["after the step", "before backward", "without gradients", "of another"]
 
 
 def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | None:
     """When a call clips gradients that nobody will use, and the step or the ``backward()`` that is meant.
 
     "without gradients": no round of the loop around it computes any, and those that are left have been used.
+    "of another": the step behind it uses those of another module, and the ones that are clipped are cleared.
     """
-    if word_before(model, clip) == "backward" and word_behind(model, clip) == "step":
+    if word_before(model, clip) == "backward" and word_behind(model, clip) == "step" and not _clears_several(model):
         return None
     found: tuple[When, Event] | None = None
     for occurrence in model.runs.each(clip, accelerated=True, by_hand=True):
@@ -58,6 +60,11 @@ def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
     return found[0] if len(times) == 1 else None
 
 
+def _clears_several(model: "Model") -> bool:
+    """Whether a file clears gradients in several places, and steps in several."""
+    return sum(len(model.calls_by_word.get(word, ())) for word in CLEARING) > 1 < len(model.calls_by_word["step"])
+
+
 def _targets(clip: Event) -> tuple[Thing | None, ...]:
     """Whose gradients a call clips, also of several at once: ``[*encoder.parameters(), *decoder.parameters()]``."""
     given = argument(clip.node, 0, "parameters") if clip.thing is None and isinstance(clip.node, cst.Call) else None
@@ -69,7 +76,8 @@ def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] |
     states = not_excluded(paths.before(clip), clip)
     before = [state for state in states if isinstance(state, Event)]
     if not before or len(before) + (None in states) < len(states):
-        return None
+        step = _step_of_another(run, clip, target)
+        return None if step is None else ("of another", step)
     inside = list(events(clip.loops[-1].body) if clip.loops else run.events)
     same = (clip.thing, target)
     others = [event for event in inside if event.kind is Kind.CLIP and event.thing in same]
@@ -84,6 +92,60 @@ def _misplaced_for(run: Run, clip: Event, target: Thing) -> tuple[When, Event] |
         return None
     later = [event for event in ahead if not exclude_each_other(event, clip)]
     return ("before backward", later[0]) if later else None
+
+
+def _step_of_another(run: Run, clip: Event, target: Thing) -> Event | None:
+    """The step behind a clip that uses the gradients of other modules, which nobody clips, where those that are clipped
+    are cleared before any step uses them.
+    """
+    behind = run.events[run.events.index(clip) + 1 :]
+    step = next((event for event in behind if event.kind in (*UPDATES, Kind.BACKWARD, Kind.CLIP, Kind.ZERO)), None)
+    if step is None or step.kind is not Kind.STEP or (step.frame, step.around) != (clip.frame, clip.around):
+        return None
+    if updates(step.frame, step.thing, target) is not False or _is_clipped_for(run, clip, step):
+        return None
+    paths = run.derived(("clipped", clip, target), partial(_clipped_paths, run, clip, target))
+    met = [event for event in run.events if True in paths.before(event)]
+    if any(_may_use(event, target) for event in met) or (True in paths.left and not clip.loops):
+        return None
+    is_trained = any(event.kind is Kind.STEP and updates(event.frame, event.thing, target) for event in run.events)
+    return step if is_trained and any(_surely_clears(event, target) for event in met) else None
+
+
+def _is_clipped_for(run: Run, clip: Event, step: Event) -> bool:
+    """Whether the gradients that a step uses may be clipped, too: by another call in the same round."""
+    round_ = events(clip.loops[-1].body) if clip.loops else run.events
+    others = [event for event in round_ if event.kind is Kind.CLIP and event.node is not clip.node]
+    owners = [owner for event in others for owner in _targets(event)]
+    return any(owner is None or updates(step.frame, step.thing, owner) is not False for owner in owners)
+
+
+def _clipped_paths(run: Run, clip: Event, target: Thing) -> Paths[bool]:
+    """The ways through a run; the state is whether gradients are there that a call has clipped."""
+
+    def advance(state: bool, event: Event) -> bool:
+        return event.node is clip.node or (state and not _surely_clears(event, target))
+
+    return Paths(run.steps, False, advance)
+
+
+def _surely_clears(event: Event, target: Thing) -> bool:
+    """Whether an event clears the gradients of a whole module."""
+    if event.kind is not Kind.ZERO or event.thing is None:
+        return False
+    return event.thing == target or target in modules_of_optimizer(event.frame, event.thing)
+
+
+def _may_use(event: Event, target: Thing) -> bool:
+    """Whether an event may use the gradients of a module, or read them."""
+    match event.kind:
+        case Kind.STEP | Kind.MINIMIZE:
+            return updates(event.frame, event.thing, target) is not False
+        case Kind.UNKNOWN:
+            return event.concerns(target) or is_given_optimizer(event)
+        case Kind.WRITE_GRADIENT | Kind.UPDATE | Kind.UNSCALE:
+            return event.thing is None or event.thing.may_be(target) or event.concerns(target)
+    return False
 
 
 def _is_cleared_too_early(zero: Event) -> bool:
