@@ -5,7 +5,8 @@ Finds gradient flags that are set where no parameter sees them: on a module (`mo
 `named_parameters()`, on all that `parameters()` gives at once, or on the tensor that a parameter is made of:
 `Parameter(torch.zeros(3, requires_grad=False))`; also on a tensor of PyTorch that is computed of what has gradients,
 which is refused. And what PyTorch's `state_dict()` gives is asked for what only
-parameters have: `if value.requires_grad`, `value.grad is not None`.
+parameters have: `if value.requires_grad`, `value.grad is not None`. And flags that a caller switches on or off, but
+that are set where they are on alone, `if p.requires_grad: p.requires_grad = wanted`: nothing thaws what is frozen.
 
 ## Why is this bad?
 
@@ -80,6 +81,7 @@ from mllint.edits import (
 )
 from mllint.rule import Finding, Rule
 from mllint.semantic.graph import flags
+from mllint.semantic.graph.one_way_flags import only_freezes
 from mllint.semantic.graph.state_flags import ALWAYS, FLAGS, flags_of_state
 from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
@@ -163,6 +165,8 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
         yield Finding(target, message, "set `stop_gradient`, which means the opposite", fix=other)
+    elif only_freezes(context.model, target, statement.value):
+        yield Finding(target, "what is frozen stays so: the test asks for the flag itself", "leave the test out")
 
 
 def _other_flag(statement: cst.Assign, target: cst.Attribute, context: Context) -> NodeFix:
