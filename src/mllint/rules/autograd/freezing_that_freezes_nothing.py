@@ -80,8 +80,7 @@ from mllint.edits import (
     replace_between,
 )
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph import flags
-from mllint.semantic.graph.one_way_flags import only_freezes
+from mllint.semantic.graph import flags, one_way_flags
 from mllint.semantic.graph.state_flags import ALWAYS, FLAGS, flags_of_state
 from mllint.semantic.modules.weights import surely_has_none
 from mllint.semantic.values import Tensor
@@ -126,8 +125,7 @@ def check_asked(_: cst.Module, context: Context) -> Iterator[Finding]:
 
 def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:
     """Give the flag to the parameter: it is not trained from then on."""
-    flag = argument(made, None, "requires_grad")
-    inside = None if flag is None else delete_argument(made, flag)
+    inside = None if (flag := argument(made, None, "requires_grad")) is None else delete_argument(made, flag)
     edits = () if inside is None else (inside, insert_after(call.args[0].value, ", requires_grad=False"))
     return NodeFix("give the flag to the parameter", edits, Applicability.UNSAFE) if edits else None
 
@@ -135,8 +133,7 @@ def _outside(call: cst.Call, made: cst.Call) -> NodeFix | None:
 def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Context) -> Iterator[Finding]:
     flag, owner = target.attr.value, target.value
     is_old = context.paddle_version is not None and context.paddle_version < (3, 2)
-    module = flags.flagged_module(context.model, owner)
-    if module is not None:
+    if (module := flags.flagged_module(context.model, owner)) is not None:
         is_option = dotted_path(owner) == "self" and not isinstance(constant(statement.value), bool)
         is_used = flag != "requires_grad_" and (is_option or flags.is_own_field(context.model, target, module))
         if flag in FLAGS[module.framework] and not is_used and not surely_has_none(context.model, owner):
@@ -165,7 +162,7 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
         yield Finding(target, message, "set `stop_gradient`, which means the opposite", fix=other)
-    elif only_freezes(context.model, target, statement.value):
+    elif one_way_flags.only_freezes(context.model, target, statement.value):
         yield Finding(target, "what is frozen stays so: the test asks for the flag itself", "leave the test out")
 
 
