@@ -91,14 +91,14 @@ another entry, `if "amp" in checkpoint:`, that decides about its own lines only;
 `if "best" in path:`. What an export saves of the file that it has read says nothing of that file, nor what the project
 saves of one that is somebody else's: its path, or the name of the option that gives it, is of something pretrained; nor
 how a path ends (`path + "_actor"`) of what other scripts save, nor the name alone where an option gives the folder and
-its default is not in the path that is read (`"runs/vae/net.pt"`, `--out` of `runs/gan`). What stands under
-`if scheduler is not None` in a function that no call gives one, and functions that nothing names, beside others that
-load in their place. What an `except` loads after the same file was tried. What a loop over several files reads of each
+its default is not in the path that is read (`"runs/vae/net.pt"`, `--out` of `runs/gan`). What stands under `if
+scheduler is not None` in a function that no call gives one, and functions that nothing names, beside others that load
+in their place. What an `except` loads after the same file was tried. What a loop over several files reads of each
 before it saves to it, in another form perhaps. An entry of what another branch loads as it is, and one that other code
-around writes into a file of such a name. Tests, which may be there for the error. Modules that are wrapped under a
-condition, where the function asks for it, takes the module out, or is called before. The counter `num_batches_tracked`,
-which old files lack. With `strict=False` a part that does not match is taken to be meant; only a load that can match
-nothing is reported.
+around writes into a file of such a name, or any file of the project where only the class tells what is read. Tests,
+which may be there for the error. Modules that are wrapped under a condition, where the function asks for it, takes the
+module out, or is called before. The counter `num_batches_tracked`, which old files lack. With `strict=False` a part
+that does not match is taken to be meant; only a load that can match nothing is reported.
 
 ## Fix safety
 

@@ -136,9 +136,15 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
                 return []
             found.append((saved.of_some_run(), inner))
     # An option says which file is read: that the project's have no such entry is told by the class.
-    is_told = path.is_blank and bool(content.trail)
+    is_told = path.is_blank and bool(content.trail) and not _is_written_out_of_sight(load.model, found)
     is_told = is_told or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
     return found if is_told and not is_loaded_otherwise(load, content) else []
+
+
+def _is_written_out_of_sight(model: "Model", found: list[tuple[Saved, Content | None]]) -> bool:
+    """Whether any file of the project writes one of the entries that are missing in what the files around save."""
+    absent = {inner.key for _, inner in found if isinstance(inner, Absent)}
+    return any(_may_be_written(model, (key,)) for key in sorted(absent))
 
 
 def _is_sequence(saved: Saved) -> bool:
