@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import pickle
+import random
 from typing import Any
 
 import pytest
@@ -144,3 +145,39 @@ def test_torch_refuses_objects_that_checkpoints_hold(torch: Any, numpy: Any, tmp
         with pytest.raises(pickle.UnpicklingError):
             torch.load(tmp_path / "model.pth", **options)
     torch.load(tmp_path / "model.pth", weights_only=False)
+
+
+@pytest.mark.parametrize("what", ["state", "state as a dict", "generator", "old generator"])
+def test_torch_refuses_generators_of_numpy(torch: Any, numpy: Any, tmp_path: pathlib.Path, what: str) -> None:
+    """The state is a tuple, or a dict, with an array in it."""
+    made = {
+        "state": numpy.random.get_state(),
+        "state as a dict": numpy.random.get_state(legacy=False),
+        "generator": numpy.random.default_rng(0),
+        "old generator": numpy.random.RandomState(0),
+    }
+    torch.save({"model": torch.nn.Linear(2, 2).state_dict(), "random": made[what]}, tmp_path / "model.pth")
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(tmp_path / "model.pth")
+    torch.load(tmp_path / "model.pth", weights_only=False)
+
+
+def test_torch_reads_other_states_of_random_numbers(torch: Any, numpy: Any, tmp_path: pathlib.Path) -> None:
+    """The look-alikes: plain numbers, a tensor, and the array as a list."""
+    kind, keys, *others = numpy.random.get_state()
+    states = {
+        "python": random.getstate(),
+        "torch": torch.get_rng_state(),
+        "plain": numpy.random.default_rng(0).bit_generator.state,
+        "listed": (kind, keys.tolist(), *others),
+    }
+    torch.save(states, tmp_path / "states.pth")
+    read = torch.load(tmp_path / "states.pth")
+    random.setstate(read["python"])
+    torch.set_rng_state(read["torch"])
+    numpy.random.set_state(read["listed"])
+
+
+def test_paddle_reads_states_of_numpy(paddle: Any, numpy: Any, tmp_path: pathlib.Path) -> None:
+    paddle.save({"random": numpy.random.get_state()}, str(tmp_path / "state.pdparams"))
+    numpy.random.set_state(paddle.load(str(tmp_path / "state.pdparams"), return_numpy=True)["random"])

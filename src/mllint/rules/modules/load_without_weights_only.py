@@ -4,14 +4,17 @@ Finds calls of `torch.load` without `weights_only` in projects that allow a PyTo
 which the code below uses the result, or an entry of it, as an object: `torch.load("net.pt").eval()`,
 `torch.load(path)["args"].lr`; or that read the very file to which the code saves an object, and nothing else:
 `torch.save({"net": net.state_dict(), "args": args}, path)`; or of which an annotation says that they read a module or
-an object of a class of the project: `session: Session = torch.load(path)`.
+an object of a class of the project: `session: Session = torch.load(path)`; or from which an entry is taken that is an
+object wherever the code around saves all that are taken: `np.random.set_state(torch.load(path)["random"])` beside the
+weights, where it saves `np.random.get_state()` there.
 
 ## Why is this bad?
 
 A checkpoint is a pickle, and unpickling runs what the file says: whoever can change the file runs code on your machine.
 With `weights_only=True` only tensors and plain Python values are read. That is the default since PyTorch 2.6; before,
 it has to be said, and since 1.13 it can be. So since 2.6 a file with anything else in it (a whole module, an
-`argparse.Namespace`, a number of NumPy) raises an `UnpicklingError`, unless `weights_only=False` is said.
+`argparse.Namespace`, an array or a number of NumPy, the state of NumPy's generator, which has an array in it) raises an
+`UnpicklingError`, unless `weights_only=False` is said.
 
 ## Example
 

@@ -21,6 +21,7 @@ from mllint.semantic.checkpoints.saved_objects import (
     holds_object,
     is_of_plain_value,
     may_save_object,
+    reads_object,
     saves_object,
     saves_to_same,
 )
@@ -88,7 +89,8 @@ def is_refused(model: "Model", load: cst.Call) -> bool:
         for use, key in _read(model, load, load, _STEPS)
     )
     is_told = is_used or (
-        not _is_tried(model, load) and (_is_declared(model, load) or _is_saved_as_object(model, load))
+        not _is_tried(model, load)
+        and (_is_declared(model, load) or _is_saved_as_object(model, load) or reads_object(model, load))
     )
     if not is_told:
         return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.pickles import OBJECTS_OF_NUMPY
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.contents import FromFile, Record
 from mllint.semantic.checkpoints.counterparts import saved_beside
@@ -41,6 +42,8 @@ MAX_FILES = 20
 """How many files of a project are looked at for what they save with an entry."""
 _STEPS = 4
 """Through how many names and collections an entry is looked for."""
+_MANY = 2
+"""So many entries tell a file that the project writes from any other."""
 
 
 def saves_to_same(model: "Model", load: cst.Call) -> list[Place]:
@@ -183,7 +186,50 @@ def _keys_read(model: "Model", load: cst.Call) -> set[str]:
 def saves_object(place: Place) -> bool:
     """Whether an object surely is what is saved somewhere, or stands in what is."""
     given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
-    return given is not None and holds_object(place.model.value(given.value))
+    return given is not None and _surely_holds(place.model, given.value)
+
+
+def _surely_holds(model: "Model", node: cst.BaseExpression, steps: int = _STEPS) -> bool:
+    """Whether an expression surely is an object, or a dict with one in it, as the state of NumPy's generator is."""
+    made = only_assigned(model, node) if isinstance(node, (cst.Name, cst.Attribute)) else node
+    if isinstance(made, cst.Call) and model.qualified_name(made.func) in OBJECTS_OF_NUMPY:
+        return True
+    if holds_object(model.value(node)):
+        return True
+    return steps > 0 and any(_surely_holds(home, item, steps - 1) for _, home, item in _entries(model, node))
+
+
+def _entries(model: "Model", node: cst.BaseExpression) -> "Iterator[tuple[str | None, Model, cst.BaseExpression]]":
+    """The keys and values of the display of a dict, with the file in which it stands."""
+    match model.value(node):
+        case Mapping(node=cst.Dict(elements=elements), home=home) if home is not None:
+            for item in elements:
+                if isinstance(item, cst.DictElement):
+                    yield string_literal(item.key), home, item.value
+
+
+def reads_object(model: "Model", load: cst.Call) -> bool:
+    """Whether an entry is taken of what is read that is an object wherever the code around saves all that are taken.
+
+    That is for a file of which nobody knows what saves it, and for more entries than one.
+    """
+    path, keys = read_path(FromFile(Place(model, load))), _keys_read(model, load)
+    if path is None or path.is_of_others or len(keys) < _MANY:
+        return False
+    places = [
+        saved.place
+        for saved in model.surroundings.saved
+        if isinstance(saved.content, Record) and keys <= saved.content.items.keys()
+    ]
+    return bool(places) and any(all(_saves_object_as(place, key) for place in places) for key in sorted(keys))
+
+
+def _saves_object_as(place: Place, key: str) -> bool:
+    """Whether an object surely is what a call saves under a key."""
+    given = argument(place.node, 0, "obj") if isinstance(place.node, cst.Call) else None
+    entries = () if given is None else _entries(place.model, given.value)
+    found = [_surely_holds(home, item) for name, home, item in entries if name == key]
+    return bool(found) and all(found)
 
 
 def holds_object(value: Value | None) -> bool:
