@@ -641,3 +641,49 @@ def test_paddle_gradients_that_are_given_back_are_put_nowhere(paddle: Any) -> No
     steps.step()
     assert layer.weight.grad is None
     assert (layer.weight.numpy() == before).all()
+
+
+def test_torch_change_in_place_spreads_by_itself(torch: Any) -> None:
+    """The look-alike: what is changed keeps its shape, whatever shape the other tensor was given."""
+    light, mask = torch.rand(1, 2, 2), torch.tensor([True, False, True])
+    changed = [torch.ones(3, 2, 2) for _ in range(4)]
+    changed[0][mask] += light
+    changed[1][mask] += light.expand(2, 2, 2)
+    assert torch.equal(changed[0], changed[1])
+    changed[2] *= light
+    changed[3] *= light.expand(3, 2, 2)
+    assert torch.equal(changed[2], changed[3])
+    small = torch.ones(1, 2, 2)
+    assert (small + light).shape != (small + light.expand(3, 2, 2)).shape
+
+
+def test_paddle_change_of_a_part_spreads_by_itself(paddle: Any) -> None:
+    """The look-alike; ``+=`` of a whole tensor gives a new one there, of the shape of both."""
+    light = paddle.rand([1, 2, 2])
+    changed = [paddle.ones([3, 2, 2]) for _ in range(2)]
+    changed[0][1:] += light
+    changed[1][1:] += light.expand([2, 2, 2])
+    assert changed[0].tolist() == changed[1].tolist()
+    small = paddle.ones([1, 2, 2])
+    small += light.expand([3, 2, 2])
+    assert small.shape == [3, 2, 2]
+
+
+def test_torch_tensor_of_a_tensor_is_the_same(torch: Any) -> None:
+    labels = torch.tensor([1, 2])
+    assert torch.as_tensor(labels) is labels
+
+
+def test_paddle_loader_makes_tensors(paddle: Any, numpy: Any) -> None:
+    """The look-alike: nothing is to be converted."""
+
+    class Frames(paddle.io.Dataset):
+        def __getitem__(self, index: int) -> Any:
+            return numpy.zeros(3, dtype="float32"), index
+
+        def __len__(self) -> int:
+            return 2
+
+    (seen, wanted), *_ = paddle.io.DataLoader(Frames(), batch_size=2)
+    assert isinstance(seen, paddle.Tensor)
+    assert paddle.to_tensor(wanted).tolist() == wanted.tolist() == [0, 1]

@@ -46,22 +46,24 @@ same; nor where `x` is given to nothing but an `nn.DataParallel`, which copies i
 index, which may be on the CPU. The parameters of a module that its own method moves: they go where the module goes.
 `x.reshape(2, -1)` where all that reads `x` below has it shaped anew, also what is made of it number by number
 (`one_hot(x, n).view(-1, n)`), takes out what has one row only, or asks whether it is close to another; `x.expand_as(y)`
-of what is only computed with `y`; `x.view(x.shape)`; `x.float()` and `x.to(y.dtype)` of what was made of such numbers.
-`x.detach()` of what was computed under `no_grad()`, or gets a gradient of its own below, as only a leaf does;
-`loss.detach()` behind `loss.backward()`, where nothing but its number is read below. Batches that a loop over a loader
-does nothing else with: they are there for the time they take. Losses of numbers that are drawn in the same statement.
-Tensors that are made in the same statement (`torch.zeros(1).cuda()` starts CUDA; `torch.from_numpy(np.zeros(3))` starts
-nothing), but for another shape of what a function of the project gives back, which nobody needs for what else that
-does. Parts of a batch of which the code reads what no tensor has: a graph, with its `ndata`. Parameters that are
-declared as something of another library. What a method of another kind gives, which may be called for what else it
-does: `self.act(x).long()`. Statements that are timed, between two readings of the clock, right before `synchronize()`
-or in a file called a benchmark, where only what moves a tensor is reported, or there to raise: under `pytest.raises`,
-alone in a `try`, to read a file that can be read (also below `with open(...)` or an `if` in a `try` that goes on with
-nothing but to say so, to set a flag or to give back a constant), or the same call as one there, in a test also in an
-`if` there, a module that a test compiles with `torch.jit.script`, a function that is the last a test calls, or what
-stands below `if __name__ == "__main__":`, a call that is written once more below, or for the same attribute in another
-method of the class, where its result is used. Notes as they are typed into a console: `x.mean(0)` beside `x.size()` and
-`x[0]`, which only show something, and scripts that drop one example after the other; a move is none of these.
+of what is only computed with `y`, and `x.expand(size)` of what is for nothing but to change other tensors, `y[mask] +=
+x`, which keep their shape; `torch.as_tensor(x)` of a part of a batch that the code uses as a tensor; `x.view(x.shape)`;
+`x.float()` and `x.to(y.dtype)` of what was made of such numbers. `x.detach()` of what was computed under `no_grad()`,
+or gets a gradient of its own below, as only a leaf does; `loss.detach()` behind `loss.backward()`, where nothing but
+its number is read below. Batches that a loop over a loader does nothing else with: they are there for the time they
+take. Losses of numbers that are drawn in the same statement. Tensors that are made in the same statement
+(`torch.zeros(1).cuda()` starts CUDA; `torch.from_numpy(np.zeros(3))` starts nothing), but for another shape of what a
+function of the project gives back, which nobody needs for what else that does. Parts of a batch of which the code reads
+what no tensor has: a graph, with its `ndata`. Parameters that are declared as something of another library. What a
+method of another kind gives, which may be called for what else it does: `self.act(x).long()`. Statements that are
+timed, between two readings of the clock, right before `synchronize()` or in a file called a benchmark, where only what
+moves a tensor is reported, or there to raise: under `pytest.raises`, alone in a `try`, to read a file that can be read
+(also below `with open(...)` or an `if` in a `try` that goes on with nothing but to say so, to set a flag or to give
+back a constant), or the same call as one there, in a test also in an `if` there, a module that a test compiles with
+`torch.jit.script`, a function that is the last a test calls, or what stands below `if __name__ == "__main__":`, a call
+that is written once more below, or for the same attribute in another method of the class, where its result is used.
+Notes as they are typed into a console: `x.mean(0)` beside `x.size()` and `x[0]`, which only show something, and scripts
+that drop one example after the other; a move is none of these.
 
 What a tokenizer or processor gives that is told `return_tensors="pt"` (`"pd"` in Paddle) is a dict of tensors, which
 has a `to()` of its own that works in place; its entries have none.

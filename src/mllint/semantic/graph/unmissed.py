@@ -4,22 +4,22 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.semantic.expressions.evidence import from_use
 from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.graph.devices import is_made_on_cpu
 from mllint.semantic.graph.leaves import FLAGS, is_parameter_of_module
 from mllint.semantic.graph.needless import PLACING, before_writes
 from mllint.semantic.graph.placement import is_read_below, reads_clock
+from mllint.semantic.graph.spread import is_spread_anyway
 from mllint.semantic.names.conditions import is_above
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned
 from mllint.semantic.names.uses import uses
-from mllint.semantic.values import Batch
+from mllint.semantic.values import Batch, Tensor
 from mllint.syntax.shape import (
     before_methods,
-    called_on,
     constant,
     detaches,
-    dotted_path,
     last_word,
     root_of,
     string_literal,
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _MOVING = (*PLACING, "cpu")
-# Methods that say of a tensor where it is or of which type, and leave its shape.
-_CONVERTING = frozenset({*_MOVING, "float", "double", "half", "long", "int", "bool", "type", "type_as", "contiguous"})
 _RANDOM = frozenset({"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm"})
 _LOSSES = ("loss", "entropy")
+_MAKING_OF_ANYTHING = frozenset({"paddle.to_tensor", "torch.as_tensor", "torch.tensor"})
 _OF_NUMBERS = frozenset({"float", "int", "print", "round"})
 
 
@@ -45,9 +44,18 @@ def is_unmissed(model: "Model", statement: cst.Expr, call: cst.Call, operand: cs
         return True
     if detaches(call) and _has_no_use_of_graph(model, statement, operand):
         return True
-    if word == "expand_as" and _is_spread_anyway(model, call):
+    if is_spread_anyway(model, call) or _is_tensor_already(model, call, operand):
         return True
     return _is_timed_alone(model, statement, operand) or _is_tried_loss(model, call)
+
+
+def _is_tensor_already(model: "Model", call: cst.Call, operand: cst.BaseExpression) -> bool:
+    """Whether a tensor is made of what is one: a part of a batch that the code below uses as it is, as a tensor."""
+    if model.library_name(call.func) not in _MAKING_OF_ANYTHING or len(call.args) != 1:
+        return False
+    value, bindings = model.value(operand), model.reaching(operand)
+    is_of_batch = isinstance(value, Batch) and not value.opaque and bool(bindings)
+    return is_of_batch and all(isinstance(from_use(model, binding), Tensor) for binding in bindings)
 
 
 def _goes_with_module(model: "Model", operand: cst.BaseExpression) -> bool:
@@ -168,39 +176,6 @@ def _sets_flag(model: "Model", node: cst.Attribute) -> bool:
     if call is None or node.attr.value != "requires_grad_":
         return False
     return not call.args or constant(call.args[0].value) is True
-
-
-def _is_spread_anyway(model: "Model", call: cst.Call) -> bool:
-    """Whether ``x.expand_as(y)`` is dropped of what is only computed with ``y``, which spreads it."""
-    operand, other = called_on(call), dotted_path(call.args[0].value) if len(call.args) == 1 else None
-    if not isinstance(operand, cst.Name) or other is None:
-        return False
-    bindings = model.reaching(operand)
-    found = [use for binding in bindings for use in uses(model, binding) if use is not operand]
-    return bool(found) and all(_meets(model, use, other) for use in found)
-
-
-def _meets(model: "Model", use: cst.BaseExpression, other: str) -> bool:
-    """Whether a thing is computed with another one, element by element, perhaps on another device."""
-    node: cst.CSTNode = use
-    parent = model.tree.parent(node)
-    if isinstance(parent, cst.Attribute) and parent.attr.value in _CONVERTING:
-        converted = model.tree.call_of(parent)
-        statement = None if converted is None else model.tree.parent(converted)
-        if converted is None:
-            return False
-        if isinstance(statement, cst.Assign) and isinstance(use, cst.Name):
-            bound = [item for item in model.scope_of(use).bindings.get(use.value, ()) if item.node is statement]
-            again = [item for binding in bound for item in uses(model, binding)]
-            return bool(again) and all(_meets(model, item, other) for item in again)
-        node, parent = converted, statement
-    if isinstance(parent, cst.BinaryOperation):
-        return other in (dotted_path(parent.left), dotted_path(parent.right))
-    if isinstance(parent, cst.ComparisonTarget):
-        node, parent = parent, model.tree.parent(parent)
-    if not isinstance(parent, cst.Comparison) or len(parent.comparisons) != 1:
-        return False
-    return other in (dotted_path(parent.left), dotted_path(parent.comparisons[0].comparator))
 
 
 def _is_timed_alone(model: "Model", statement: cst.Expr, operand: cst.BaseExpression) -> bool:
