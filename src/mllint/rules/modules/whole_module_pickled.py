@@ -34,13 +34,13 @@ torch.save(model.state_dict(), "model.pt")
 Modules that are scripted, traced, exported or quantized, whose code belongs to them. What is written into memory
 (`io.BytesIO`), to be read at once. Tests: there it is tried out whether a module can be pickled. Files that read with
 `weights_only=False` or allow classes by `add_safe_globals`: whole modules are meant there. What all code around that
-reads the very file reads so, or, where none does, what a load of files of its ending does:
-`if path.endswith(".net"): net = torch.load(path, weights_only=False)`. What another pickler
-writes, or reads in the same file (`pickle_module=dill`): it may keep the class, and `torch.load` asks it alone. Copies
-that are made for the checkpoint, `{"model": deepcopy(model).half()}`. A branch beside one that saves a `state_dict()`:
-there somebody chooses. In files of torch a module of which the same function saves the state as well. Modules into
-which the same function has put other parts (`setattr(net, name, layer)`, `add_module`), as to prune them: no class
-builds them so. What is not surely a module.
+reads the very file reads so, or, where none does, what a load of files of its ending does: `if path.endswith(".net"):
+net = torch.load(path, weights_only=False)`. What another pickler writes, or reads in the same file
+(`pickle_module=dill`): it may keep the class, and `torch.load` asks it alone. Copies that are made for the checkpoint,
+`{"model": deepcopy(model).half()}`. A branch beside one that saves a `state_dict()`: there somebody chooses. In files
+of torch a module of which the same function, or the one of the project that is called to save it, saves the state as
+well. Modules into which the same function has put other parts (`setattr(net, name, layer)`, `add_module`), as to prune
+them: no class builds them so. What is not surely a module.
 
 ## Fix safety
 
@@ -102,7 +102,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return  # what a function of the project pickles is judged there
     if is_test_code(context.model) or is_in_a_test(context.model, call) or _names_pickler(call, context):
         return  # whether it can be pickled is what is tested; another pickler may write the class, too
-    places = [(context.model, call), *([] if what.parameter is None else [what.parameter])]
+    handed_on = [] if what.parameter is None else [what.parameter]
     seen: set[int] = set()
     found = saving.parts(context.model, what.node)
     for part in found:
@@ -113,8 +113,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         assert isinstance(value, (Module, Object))
         is_copy = bool(part.keys) and _is_copied(part.place, context)
         is_choice = value.framework != "paddle" and (
-            any(saving.saves_state_otherwise(model, node) for model, node in places)
-            or saving.saves_state_beside(context.model, part.place)
+            any(saving.saves_state_otherwise(model, node) for model, node in ((context.model, call), *handed_on))
+            or any(saving.saves_state_beside(model, node) for model, node in ((context.model, part.place), *handed_on))
         )
         is_meant = is_copy or is_choice or _is_deliberate(context) or is_meant_whole(context.model, call)
         if not (is_meant or saving.saves_rebuilt(context.model, call)):
