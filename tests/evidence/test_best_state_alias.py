@@ -156,3 +156,76 @@ def test_paddle_a_layer_that_is_kept_itself_goes_on_changing(paddle: Any) -> Non
     optimizer.step()
     assert not (best_model(x).numpy() == before).all()
     assert (copied(x).numpy() == before).all()
+
+
+TAKEN: dict[str, tuple[bool, Callable[[Any], Any]]] = {
+    "detach().numpy()": (True, lambda layer: layer.weight.detach().numpy()),
+    "data.numpy()": (True, lambda layer: layer.weight.data.numpy()),
+    "detach()": (True, lambda layer: layer.weight.detach()),
+    "data": (True, lambda layer: layer.weight.data),
+    "of the state": (True, lambda layer: layer.state_dict()["weight"].cpu().detach().numpy()),
+    "turned": (True, lambda layer: layer.weight.detach().T.squeeze().numpy()),
+    "copy()": (False, lambda layer: layer.weight.detach().numpy().copy()),
+    "clone()": (False, lambda layer: layer.weight.detach().clone()),
+    "+ 0": (False, lambda layer: layer.weight.detach() + 0),
+    "tolist()": (False, lambda layer: layer.weight.tolist()),
+}
+
+
+def _numbers(kept: Any) -> Any:
+    return kept if isinstance(kept, list) else kept.tolist()
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad"])
+@pytest.mark.parametrize("taken", TAKEN)
+def test_torch_weights_of_all_rounds_are_the_same(torch: Any, taken: str, optimizer: str) -> None:
+    layer, (is_shared, take) = torch.nn.Linear(2, 2), TAKEN[taken]
+    steps, history = getattr(torch.optim, optimizer)(layer.parameters(), lr=0.1), []
+    for _ in range(3):
+        steps.zero_grad()
+        layer(torch.ones(1, 2)).square().sum().backward()
+        steps.step()
+        history.append(take(layer))
+    assert (_numbers(history[0]) == _numbers(history[-1])) is is_shared
+
+
+def test_torch_changes_by_hand_write_over_what_was_taken(torch: Any) -> None:
+    place = torch.tensor([1.0, 2.0], requires_grad=True)
+    trail = []
+    for _ in range(2):
+        with torch.no_grad():
+            place -= 0.5
+        trail.append(place.detach().numpy())
+    place.data -= 0.5
+    assert trail[0].tolist() == trail[1].tolist() == [-0.5, 0.5]
+    place.data = place.data - 0.5  # the look-alike: that is other memory
+    assert trail[0].tolist() == [-0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("taken", "is_shared"), [("detach", True), ("state", True), ("numpy", False), ("clone", False)]
+)
+def test_paddle_weights_of_all_rounds_are_the_same(paddle: Any, taken: str, is_shared: bool) -> None:
+    take: dict[str, Callable[[Any], Any]] = {
+        "detach": lambda layer: layer.weight.detach(),
+        "state": lambda layer: layer.state_dict()["weight"],
+        "numpy": lambda layer: layer.weight.detach().numpy(),
+        "clone": lambda layer: layer.weight.detach().clone(),
+    }
+    layer = paddle.nn.Linear(2, 2)
+    steps, history = paddle.optimizer.Adam(0.1, parameters=layer.parameters()), []
+    for _ in range(3):
+        layer(paddle.ones([1, 2])).square().sum().backward()
+        steps.step()
+        steps.clear_grad()
+        history.append(take[taken](layer))
+    assert (history[0].tolist() == history[-1].tolist()) is is_shared
+
+
+def test_paddle_change_by_operator_makes_a_new_tensor(paddle: Any) -> None:
+    """The look-alike: what was taken before stays as it was."""
+    place = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    taken = place.detach()
+    with paddle.no_grad():
+        place -= 0.5
+    assert taken.tolist() == [1.0, 2.0]

@@ -3,14 +3,17 @@
 Finds state dicts that are kept, as the best or the first, without being copied: `best_state = model.state_dict()`,
 also where a method hands them to another method of the object, which keeps them, or where the code that trains asks
 the object for them: `model.load_state_dict(stopper.best_state)`. And models that are kept so themselves, or in a
-shallow copy: `best_model = model`, `best_model = copy.copy(model)`, in the rounds of a loop that do better.
+shallow copy: `best_model = model`, `best_model = copy.copy(model)`, in the rounds of a loop that do better. And
+weights that are put into a list in each round of a training: `history.append(net.fc.weight.detach().numpy())`,
+`history.append(net.state_dict()["fc.weight"])`, also a leaf that is changed by hand, `w.data -= rate * w.grad`.
 
 ## Why is this bad?
 
 `state_dict()` gives the tensors of the model themselves. Training goes on changing them, so what is loaded at the end
 as the best state is the last one, silently, and early stopping restores nothing. A shallow copy (`.copy()`,
 `dict(...)`, `{k: v.cpu() for ...}` on the CPU) holds the same tensors. The state of an optimizer is shared in the same
-way.
+way. So do `detach()` and `data`, and in PyTorch `numpy()`, give the memory of the weight itself, and `cpu()` on the
+CPU: behind the loop all entries of such a list are the last weights.
 
 ## Example
 
@@ -62,13 +65,16 @@ Copies: `copy.deepcopy`, `v.clone()`, a change of dtype, `v.cpu()` in a file tha
 `to(device)`. Models that are made anew in every round of the loop. State dicts that nobody in the project uses after
 the model has changed, or where that is not certain. What the last phase of every epoch keeps (`if phase == "val"` in a
 loop over `["train", "val"]`): behind the loop it is the model's own state. Models that are kept where something is
-loaded into them afterwards, or where a round may make another one. Tests.
+loaded into them afterwards, or where a round may make another one. Weights of which a copy is put into the list
+(`clone()`, `copy()`, `tolist()`, `np.array(...)`, Paddle's `numpy()`), that a round makes anew, moves or gives other
+numbers by `w.data = ...`, or that come by `cpu()` in a file that uses the GPU or of a module that a function is given;
+and lists of which nobody reads more than the last entry, or of which entries are taken out. Tests.
 
 ## Fix safety
 
-None where the model itself is kept. Else safe: the state dict is copied where it is kept. That takes the memory of one
-more model. There is no fix where what is called the best is kept once only, before the training: a copy of the first
-weights would undo it.
+None where the model itself is kept. Else safe: the state dict, or the weight, is copied where it is kept. That takes
+the memory of one more model, or of one more weight in each round. There is no fix where what is called the best is kept
+once only, before the training: a copy of the first weights would undo it.
 
 ## References
 
@@ -85,6 +91,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeEdit, NodeFix, append_trailer, insert_before, rename_attribute, replace_between, wrap
 from mllint.rule import Finding, Rule
 from mllint.semantic.checkpoints.aliases import Alias, alias_of
+from mllint.semantic.checkpoints.histories import ADDING, kept_again_and_again, may_keep_weight
 from mllint.semantic.checkpoints.kept_models import BEST, keeps_best, kept_model
 from mllint.semantic.checkpoints.snapshots import Snapshot
 from mllint.semantic.files.testing import is_test_code
@@ -133,6 +140,21 @@ def check_model(statement: cst.Assign, context: Context) -> Iterator[Finding]:
         message = f"`{snapshot.key}` {said}"
         message = message if len(message) <= _LONGEST_MESSAGE else f"this {said}"
         yield Finding(snapshot.owner, message, f"write `copy.deepcopy({snapshot.path})`")
+
+
+@rule.on(cst.Call, mentions=(ADDING,), shape=may_keep_weight)
+def check_history(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report a weight that is put into a list in each round, where all entries are the same memory."""
+    kept = None if is_test_code(context.model) else kept_again_and_again(context.model, call)
+    if kept is None or (kept.only_on_cpu and _uses_gpu(context)):
+        return
+    where = "on the CPU " if kept.only_on_cpu else ""
+    said = "each round puts the same memory into"
+    message = f"{where}{said} `{kept.rows}`: training goes on changing it"
+    message = message if len(message) <= _LONGEST_MESSAGE else f"{where}{said} this list: training goes on changing it"
+    copying = ".copy()" if kept.is_array else ".clone()"
+    fix = NodeFix("copy the numbers", append_trailer(kept.part, copying))
+    yield Finding(kept.part, message, f"append a copy, by `{copying}`", fix=lambda: fix)
 
 
 def _message(alias: Alias, snapshot: Snapshot, *, of_optimizer: bool) -> str:
