@@ -20,6 +20,7 @@ from mllint.semantic.training.evaluation import (
     some_rounds,
     wants_gradients,
 )
+from mllint.semantic.training.left_as_comments import is_taken_out
 from mllint.semantic.training.loaded_weights import load_before
 from mllint.semantic.training.made_in_mode import (
     has_own_train,
@@ -43,7 +44,6 @@ from mllint.semantic.training.training_modes import (
     is_made_within,
     is_one,
     is_switched_to_training,
-    is_taken_out,
     is_trained,
     learns,
     mode_matters,

@@ -25,6 +25,7 @@ from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_rounds import loop_over_data
 from mllint.semantic.training.in_training_mode import evaluates_in_training_mode, is_put_to_training
 from mllint.semantic.training.kept_networks import is_never_switched, kept_as
+from mllint.semantic.training.left_as_comments import is_taken_out
 from mllint.semantic.training.loaded_weights import is_from_file, load_before
 from mllint.semantic.training.made_in_mode import is_switched_by_maker, switches_itself
 from mllint.semantic.training.made_up import are_made_up, is_made_up
@@ -36,7 +37,6 @@ from mllint.semantic.training.training_modes import (
     covers,
     has_mode_from_file,
     is_made_within,
-    is_taken_out,
     mode_matters,
     modes_at_end,
     modes_before,

@@ -17,6 +17,7 @@ from mllint.semantic.training.data_loops import (
 )
 from mllint.semantic.training.data_rounds import is_given_output
 from mllint.semantic.training.in_training_mode import is_made_evaluating, is_put_to_training
+from mllint.semantic.training.left_as_comments import is_taken_out
 from mllint.semantic.training.made_up import are_made_up, is_made_up
 from mllint.semantic.training.nearby import may_be_in_training_mode
 from mllint.semantic.training.outputs import is_dropped, is_used_for_backward
@@ -27,7 +28,6 @@ from mllint.semantic.training.sisters import is_left_by_sister
 from mllint.semantic.training.training_modes import (
     TRAINED,
     is_switched_to_training,
-    is_taken_out,
     is_trained,
     mode_matters,
     modes_before,

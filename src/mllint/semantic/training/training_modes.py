@@ -1,7 +1,6 @@
 """In which mode, training or evaluation, an event finds a module; where a graph is recorded; which forwards train."""
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeAlias
@@ -38,7 +37,7 @@ from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.values import Module
-from mllint.syntax.shape import dotted_path, last_word
+from mllint.syntax.shape import last_word
 
 FRESH = "fresh"
 """Nothing has switched the module since the run began."""
@@ -367,18 +366,6 @@ def is_trained_as_loaded(run: Run, forward: Event) -> bool:
     if loop is None or is_switched_by_maker(module):
         return False
     return modes_before(run, module, forward, LOADED) <= {LOADED}
-
-
-def is_taken_out(forward: Event) -> bool:
-    """Whether a switch to evaluation mode stands in a comment, in a file from which a forward pass is reached.
-
-    Who took it out wants training mode.
-    """
-    called = None if forward.called is None else dotted_path(forward.called)
-    if called is None:
-        return False
-    switch = re.compile(rf"#[^\n]*\b{re.escape(called.removesuffix('.forward'))}\.eval\(")
-    return any(switch.search(frame.model.source.text) for frame in forward.frame.led_by())
 
 
 def is_made_within(run: Run, module: Thing) -> bool:
