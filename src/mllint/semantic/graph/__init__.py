@@ -11,5 +11,5 @@
 - what is changed in place although it is needed as it was: ``in_place``, ``saved``, ``residuals``, ``weighted_ways``;
   whether it hangs on a graph in any call: ``given_graphs``, ``runs_of_class``
 - tensors and where they are: ``indexing``, ``devices``, ``nan``, ``placement``, ``discarded``, ``needless``,
-  ``unmissed``, ``consumers``, ``used_up``, ``tensor_uses``, ``whole_numbers``
+  ``unmissed``, ``spread``, ``consumers``, ``used_up``, ``tensor_uses``, ``whole_numbers``
 """

@@ -12,5 +12,5 @@
   ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``, ``undone_switches``,
   ``single_evaluations``, ``recorded_passes``, ``single_passes``, ``inferences``, ``kept_networks``, ``loaded_weights``,
   ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``data_loops``, ``data_rounds``, ``pieces``,
-  ``turns``, ``handed_on``, ``frozen``, ``made_up``, ``few_rounds``
+  ``turns``, ``handed_on``, ``left_as_comments``, ``frozen``, ``made_up``, ``few_rounds``
 """
