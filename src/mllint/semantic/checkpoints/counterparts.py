@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from mllint.semantic.names.definitions import FunctionInfo
 
 _COUNTERPARTS = {"load": ("save", "store", "dump"), "restore": ("save", "store"), "resume": ("save",)}
-_MANY = 2
-"""So many other entries tell a file that the project writes from any other."""
+MANY = 2
+"""So many entries tell a file that the project writes from any other."""
 _RESUMING = re.compile("resum|continu", re.IGNORECASE)
 OF_TRAINING = ("optim", "sched", "lr_sched", "scaler")
 """How the keys begin of what is no model."""
@@ -177,7 +177,7 @@ def with_the_other_entries(model: "Model", given: cst.BaseExpression, content: F
     # Who goes on counting where the file ends has written it.
     is_counted = others <= COUNTERS and resumes_from(model, others)
     is_resumed = len(others) == 1 and (is_counted or (is_to_resume(content) and not _is_saved_here(model, given)))
-    if len(others) < _MANY and not is_resumed:
+    if len(others) < MANY and not is_resumed:
         return []
     saves = [saved for saved in model.surroundings.saved if _holds_most(saved, others, model, is_resumed=is_resumed)]
     return saves or ([] if is_resumed else _with_most_of_the_others(model, given, others))
@@ -200,7 +200,7 @@ def _with_most_of_the_others(model: "Model", given: cst.BaseExpression, others: 
         saved
         for saved in model.surroundings.saved
         if isinstance(record := saved.content, Record)
-        and len(held := always & record.items.keys()) > _MANY
+        and len(held := always & record.items.keys()) > MANY
         and 2 * len(held) > len(others)
         and not is_converted(saved)
     ]
@@ -223,7 +223,7 @@ def is_of_own_training(model: "Model", given: cst.Subscript, content: FromFile) 
     resuming: in the very function, or with the state of an optimizer, which is of no use to anybody else.
     """
     others, function = other_entries(model, given), model.enclosing_function(given)
-    if len(others) < (1 if is_to_resume(content) else _MANY):
+    if len(others) < (1 if is_to_resume(content) else MANY):
         return False
     is_resumed = any(key.lower().startswith(OF_TRAINING[0]) for key in others)
     return any(
@@ -240,7 +240,7 @@ def is_of_the_project(model: "Model", given: cst.Subscript, content: FromFile) -
     the path is not that of what somebody else has trained.
     """
     path, others = read_path(content), other_entries(model, given)
-    if path is None or path.is_of_others or len(others) < _MANY:
+    if path is None or path.is_of_others or len(others) < MANY:
         return False
     everything = model.surroundings.saved
     if any(
@@ -248,7 +248,7 @@ def is_of_the_project(model: "Model", given: cst.Subscript, content: FromFile) -
     ):
         return False
     records = [saved.content.items for saved in everything if isinstance(saved.content, Record)]
-    alike = [items for items in records if len(others & items.keys()) >= _MANY]
+    alike = [items for items in records if len(others & items.keys()) >= MANY]
     return bool(alike) and all(any(isinstance(items.get(key), State) for key in others) for items in alike)
 
 
@@ -260,7 +260,7 @@ def _holds_most(saved: Saved, others: set[str], model: "Model", *, is_resumed: b
     if saved.place.model is not model:
         holds = not is_resumed and held == len(others)
     else:
-        holds = held == len(others) if is_resumed else held >= _MANY and 2 * held > len(others)
+        holds = held == len(others) if is_resumed else held >= MANY and 2 * held > len(others)
     return holds and not is_converted(saved)
 
 
@@ -288,7 +288,7 @@ def _given_to_function(model: "Model", given: cst.BaseExpression) -> tuple[tuple
     others, owner = other_entries(model, given), class_around(model, given)
     saves = [
         saved
-        for saved in (model.surroundings.saved if len(others) >= _MANY else ())
+        for saved in (model.surroundings.saved if len(others) >= MANY else ())
         if saved.place.model is model
         and class_around(model, saved.place.node) is owner
         and isinstance(saved.content, Record)

@@ -10,7 +10,7 @@ from mllint.knowledge import lookup
 from mllint.knowledge.pickles import OBJECTS_OF_NUMPY
 from mllint.knowledge.words import STATEFUL
 from mllint.semantic.checkpoints.contents import FromFile, Record
-from mllint.semantic.checkpoints.counterparts import saved_beside
+from mllint.semantic.checkpoints.counterparts import MANY, saved_beside
 from mllint.semantic.checkpoints.paths import Path
 from mllint.semantic.checkpoints.routes import Place
 from mllint.semantic.checkpoints.tracing import path_given, read_path
@@ -42,8 +42,6 @@ MAX_FILES = 20
 """How many files of a project are looked at for what they save with an entry."""
 _STEPS = 4
 """Through how many names and collections an entry is looked for."""
-_MANY = 2
-"""So many entries tell a file that the project writes from any other."""
 
 
 def saves_to_same(model: "Model", load: cst.Call) -> list[Place]:
@@ -214,7 +212,7 @@ def reads_object(model: "Model", load: cst.Call) -> bool:
     That is for a file of which nobody knows what saves it, and for more entries than one.
     """
     path, keys = read_path(FromFile(Place(model, load))), _keys_read(model, load)
-    if path is None or path.is_of_others or len(keys) < _MANY:
+    if path is None or path.is_of_others or len(keys) < MANY:
         return False
     places = [
         saved.place
