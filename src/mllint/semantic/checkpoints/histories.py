@@ -5,12 +5,13 @@ numbers of the weight, which ``step()`` and changes in place write over.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import libcst as cst
 import msgspec
 
 from mllint.knowledge.words import GIVING_PARAMETERS, UPDATING, WRITING
+from mllint.semantic.checkpoints.snapshots import Loop, ends_loop
 from mllint.semantic.graph.leaves import is_leaf, is_parameter_of_module
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import method_calls, uses
@@ -18,7 +19,6 @@ from mllint.semantic.values import Function, Module, is_object
 from mllint.syntax.shape import (
     constant,
     dotted_path,
-    last_statement,
     last_word,
     root_of,
     string_literal,
@@ -29,7 +29,6 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-Loop: TypeAlias = cst.For | cst.While
 _SHARING = frozenset({"detach", "numpy", "squeeze", "cpu"})
 """Methods that give the same memory: ``cpu`` on the CPU."""
 _ATTRIBUTES = frozenset({"data", "T"})
@@ -146,14 +145,10 @@ def _loop_around(model: "Model", call: cst.Call, rows: cst.Name, weight: _Weight
     for ancestor in () if found is None else model.tree.ancestors(call):
         if ancestor is found:
             break
-        if isinstance(ancestor, cst.If) and child is ancestor.body and _leaves(ancestor.body):
+        if isinstance(ancestor, cst.If) and child is not ancestor.test and ends_loop(child):
             return None  # it is put there in the last round
         child = ancestor
     return found
-
-
-def _leaves(body: cst.BaseSuite) -> bool:
-    return isinstance(last_statement(body), (cst.Break, cst.Return, cst.Raise))
 
 
 def _is_bound_inside(model: "Model", node: cst.BaseExpression, key: str, loop: Loop) -> bool:

@@ -385,7 +385,7 @@ class Snapshot:
             if isinstance(ancestor, cst.If):
                 is_for_last = _is_last_round(self.model, ancestor.test)
                 if is_for_last is None or is_for_last is not (child is ancestor.body):
-                    return not _ends_loop(child)
+                    return not ends_loop(child)
             child = ancestor
         return False
 
@@ -466,7 +466,7 @@ def _takes_steps(method: Value | None) -> bool:
     return any(isinstance(call.func, cst.Attribute) and call.func.attr.value in UPDATING for call in calls)
 
 
-def _ends_loop(branch: cst.CSTNode) -> bool:
+def ends_loop(branch: cst.CSTNode) -> bool:
     """Whether a branch leaves the loop or the function when it is done."""
     body = branch.body if isinstance(branch, cst.Else) else branch
     return isinstance(body, cst.BaseSuite) and isinstance(last_statement(body), (cst.Break, cst.Return, cst.Raise))
