@@ -5,6 +5,7 @@ numbers of the weight, which ``step()`` and changes in place write over.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -145,10 +146,29 @@ def _loop_around(model: "Model", call: cst.Call, rows: cst.Name, weight: _Weight
     for ancestor in () if found is None else model.tree.ancestors(call):
         if ancestor is found:
             break
-        if isinstance(ancestor, cst.If) and child is not ancestor.test and ends_loop(child):
-            return None  # it is put there in the last round
+        is_branch = isinstance(ancestor, cst.If) and child is not ancestor.test
+        if is_branch and (ends_loop(child) or _asks_for_one_round(model, ancestor)):
+            return None  # it is put there in the last round, perhaps
         child = ancestor
     return found
+
+
+def _asks_for_one_round(model: "Model", branch: cst.CSTNode) -> bool:
+    """Whether the test of an ``if`` holds in one round of a loop: ``epoch == epochs - 1``."""
+    return any(
+        isinstance(part.operator, cst.Equal) and any(map(partial(_counts_rounds, model), (whole.left, part.comparator)))
+        for whole in (subtree(branch.test) if isinstance(branch, cst.If) else ())
+        if isinstance(whole, cst.Comparison)
+        for part in whole.comparisons
+    )
+
+
+def _counts_rounds(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a loop binds what is read there, or something that is added to it is."""
+    while isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        node = node.left
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    return any(item.kind is BindingKind.LOOP for item in bindings)
 
 
 def _is_bound_inside(model: "Model", node: cst.BaseExpression, key: str, loop: Loop) -> bool:
