@@ -95,10 +95,10 @@ its default is not in the path that is read (`"runs/vae/net.pt"`, `--out` of `ru
 scheduler is not None` in a function that no call gives one, and functions that nothing names, beside others that load
 in their place. What an `except` loads after the same file was tried. What a loop over several files reads of each
 before it saves to it, in another form perhaps. An entry of what another branch loads as it is, and one that other code
-around writes into a file of such a name, or any file of the project where only the class tells what is read. Tests,
-which may be there for the error. Modules that are wrapped under a condition, where the function asks for it, takes the
-module out, or is called before. The counter `num_batches_tracked`, which old files lack. With `strict=False` a part
-that does not match is taken to be meant; only a load that can match nothing is reported.
+around writes into a file of such a name, or any file of the project that names the class where only that tells what is
+read. Tests, which may be there for the error. Modules that are wrapped under a condition, where the function asks for
+it, takes the module out, or is called before. The counter `num_batches_tracked`, which old files lack. With
+`strict=False` a part that does not match is taken to be meant; only a load that can match nothing is reported.
 
 ## Fix safety
 

@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -19,7 +19,7 @@ from mllint.semantic.checkpoints.rewritten import is_converted
 from mllint.semantic.checkpoints.routes import Follower, Route
 from mllint.semantic.checkpoints.saves import Saved
 from mllint.semantic.checkpoints.tracing import Tracer, default_path, path_given, read_path
-from mllint.semantic.names.scopes import BindingKind
+from mllint.semantic.names.scopes import BindingKind, only_assigned
 from mllint.semantic.values import Module, Object
 from mllint.syntax.shape import dotted_path, last_word, string_literal, subscript_index
 
@@ -101,13 +101,18 @@ def _loads_elsewhere(load: Load, name: str) -> Iterator[Load]:
                 yield other
 
 
-def _may_be_written(model: "Model", trail: tuple[str, ...]) -> bool:
-    """Whether any file of the project writes an entry with a key, or a state dict as it is."""
+def _may_be_written(model: "Model", trail: tuple[str, ...], beside: Iterable[str | None] = ()) -> bool:
+    """Whether any file of the project writes an entry with a key, or a state dict as it is.
+
+    ``beside``: names of which that file has to have one.
+    """
     if model.project is None:
         return True
     key = re.escape(trail[0]).encode() if trail else b""
     keyword = rb"""[(,]\s*%s\s*=\s*[\w.]+\.state_dict""" % key
     pattern = rb"""['"]%s['"]\s*(?::|\]\s*=)|%s""" % (key, keyword) if trail else _SAVED_WHOLE
+    if names := "|".join(sorted(re.escape(name) for name in beside if name)):
+        pattern = rb"(?s)\A(?=.*?\b(?:%s)\b).*?(?:%s)" % (names.encode(), pattern)
     return model.project.is_written_anywhere(model.path, re.compile(pattern))
 
 
@@ -136,15 +141,20 @@ def written_of_class(load: Load, content: FromFile) -> list[tuple[Saved, Content
                 return []
             found.append((saved.of_some_run(), inner))
     # An option says which file is read: that the project's have no such entry is told by the class.
-    is_told = path.is_blank and bool(content.trail) and not _is_written_out_of_sight(load.model, found)
+    is_told = path.is_blank and bool(content.trail) and not _is_written_out_of_sight(load, wanted, found)
     is_told = is_told or any(saved.path is not None and path.is_alike(saved.path) for saved, _ in found)
     return found if is_told and not is_loaded_otherwise(load, content) else []
 
 
-def _is_written_out_of_sight(model: "Model", found: list[tuple[Saved, Content | None]]) -> bool:
-    """Whether any file of the project writes one of the entries that are missing in what the files around save."""
+def _is_written_out_of_sight(load: Load, wanted: "ClassInfo", found: list[tuple[Saved, Content | None]]) -> bool:
+    """Whether a file of the project writes one of the entries that are missing in what the files around save.
+
+    It has the name of the class, or of what makes the network where it is loaded.
+    """
+    made = only_assigned(load.model, load.receiver)
+    names = {wanted.name, last_word(made.func) if isinstance(made, cst.Call) else None}
     absent = {inner.key for _, inner in found if isinstance(inner, Absent)}
-    return any(_may_be_written(model, (key,)) for key in sorted(absent))
+    return any(_may_be_written(load.model, (key,), beside=names) for key in sorted(absent))
 
 
 def _is_sequence(saved: Saved) -> bool:
