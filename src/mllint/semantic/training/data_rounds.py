@@ -74,7 +74,7 @@ def _happens(run: Run, kinds: frozenset[Kind]) -> bool:
 
 def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
     """The runs of a loop in which modules are called with its data and nothing trains them, as far as can be seen."""
-    trains = any(event.kind in TRAINING for item in found for event in events(item.loop.body))
+    trains = any(trains_in(events(item.loop.body)) for item in found)
     for item in found:
         inside = list(events(item.loop.body))
         node = item.loop.node
@@ -82,7 +82,7 @@ def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
         if isinstance(node, cst.CompFor):
             # A list of a few things is none of the data.
             is_short = not any(is_over_loader(item.loop.frame, over) for over in (node.iter, run_over(node.iter)))
-        if is_short or any(event.kind in TRAINING for event in inside):
+        if is_short or trains_in(inside):
             continue  # it looks at one batch, or trains
         forwards = tuple(
             event
@@ -94,8 +94,17 @@ def rounds_of(found: tuple[LoopRun, ...]) -> Iterator[DataRound]:
         )
         found_round = DataRound(item, tuple(event for event in forwards if not _is_part_of_another(event, forwards)))
         clears = any(event.kind is Kind.ZERO for event in inside)
-        if found_round.forwards and not (clears and _may_train_unseen(found_round, trains=trains)):
+        if not found_round.forwards or (clears and _may_train_unseen(found_round, trains=trains)):
+            continue
+        if not any(event.kind is Kind.CLIP for event in inside) or not hands_on(found_round):
             yield found_round
+
+
+def trains_in(inside: Iterable[Event]) -> bool:
+    """Whether some events train, as far as can be seen. Gradients that none of them computes or uses are clipped for
+    nothing, which is ML305.
+    """
+    return any(event.kind in TRAINING and event.kind is not Kind.CLIP for event in inside)
 
 
 def _is_of_its_round(forward: Event, found: LoopRun) -> bool:

@@ -36,6 +36,7 @@ from mllint.semantic.training.data_rounds import (
     in_sight,
     is_given_output,
     rounds_of,
+    trains_in,
 )
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
@@ -79,7 +80,7 @@ if TYPE_CHECKING:
 
 def trains_too(model: "Model", node: AnyLoop) -> bool:
     """Whether a loop that evaluates trains in other runs: ``run(loader, train=True)``."""
-    return any(event.kind in TRAINING for found in model.runs.loops_at(node) for event in events(found.loop.body))
+    return any(trains_in(events(found.loop.body)) for found in model.runs.loops_at(node))
 
 
 # -- with a graph ------------------------------------------------------------------------------------------------------
