@@ -4,7 +4,7 @@ Everything that is known of the vocabulary of training is on this page:
 - a call of a method or function that is an event: a reader in ``_READERS``, by the word that is called; it names the
   kind (``steps.Kind``) and the thing. What the called thing is decides (``kinds.py``), how it is used or named only
   where nothing else is known of it, and then the event says so (``is_proven``).
-- a trainer of another framework, which does the order itself: ``TRAINERS``.
+- a trainer of another framework, which does the order itself: ``TRAINERS`` in ``training/managed.py``.
 - calls of which it is known that they do nothing to what they are given: ``_HARMLESS``.
 ``unfolding.py`` walks the statements and follows calls into the project's functions, ``things.py`` tells which
 optimizer is meant and ``owners.py`` whose parameters it has, ``paths.py`` answers what has happened before an event on
@@ -53,13 +53,6 @@ from mllint.syntax.shape import argument, called_on, constant, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-
-TRAINERS = frozenset({
-    "accelerate", "catalyst", "colossalai", "composer", "deepspeed", "fastai", "fabric", "flair", "ignite", "lightning",
-    "lightning_fabric", "mmcv", "mmengine", "paddlex", "pl_bolts", "poutyne", "pytorch_lightning", "ray", "skorch",
-    "torchbearer", "torchtnt", "transformers",
-})  # fmt: skip
-"""Packages whose base classes and engines run the loop: what derives from them, or comes from them, is left alone."""
 
 _HARMLESS = frozenset({
     *sys.stdlib_module_names, "PIL", "albumentations", "apex", "builtins", "comet_ml", "cv2", "einops", "h5py",
@@ -469,24 +462,6 @@ def _methods_of_data() -> frozenset[str]:
 def is_data(value: Value) -> bool:
     """Whether a value cannot be, or hold, an optimizer, a scheduler or a module."""
     return not isinstance(value, (Object, Module, Instance, Elements, Repeated, Mapping, Unfinished, Function, Symbol))
-
-
-def is_managed(frame: Frame, accelerated: bool, by_hand: bool = False) -> bool:
-    """Whether a trainer of another framework runs a body; accelerate does not where it is ``accelerated`` anyway.
-
-    Nor Lightning where a module does all ``by_hand``.
-    """
-    owner = owner_of_run(frame)
-    if owner is not None and any(name.partition(".")[0] in TRAINERS for name in owner.library_bases):
-        return not (by_hand and optimizes_by_hand(owner))
-    model = frame.model
-    is_wrapped = not accelerated and model.imports("accelerate")  # `set_seed` alone wraps nothing
-    return (is_wrapped and not _WRAPPER.isdisjoint(model.names_by_word)) or any(map(model.imports, _ENGINES))
-
-
-_WRAPPER = frozenset({"Accelerator", "accelerator"})
-_ENGINES = ("deepspeed", "colossalai", "lightning.fabric", "lightning_fabric")
-"""Packages that wrap optimizers and losses themselves, whatever the loop looks like."""
 
 
 def optimizer_of(model: "Model", step: cst.Call) -> cst.BaseExpression | None:

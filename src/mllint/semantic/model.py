@@ -409,22 +409,31 @@ class Model:
         """Whether the file imports another framework whose networks and optimizers are used as those of PyTorch are."""
         return not facts.LOOK_ALIKES.isdisjoint(self._imported_modules)
 
+    def imports_beside(self, package: str, parts: tuple[str, ...]) -> bool:
+        """Whether the file imports a package, or something in it that is in none of some parts."""
+        found = (path for path in self._imported_paths if path == package or path.startswith(f"{package}."))
+        return any(not f"{path}.".startswith(tuple(f"{part}." for part in parts)) for path in found)
+
     @cached_property
     def _imported_modules(self) -> frozenset[str]:
         """The modules that the file imports, those that they are in, and what it imports from one by name."""
-        paths = [dotted_path(alias.name) for item in self.tree.by_type.get(cst.Import, ()) for alias in item.names]
-        for statement in self.tree.by_type.get(cst.ImportFrom, ()):
-            if statement.module is not None and not statement.relative:
-                base = dotted_path(statement.module)
-                paths.append(base)
-                if type(statement.names) is not cst.ImportStar:
-                    paths += [f"{base}.{alias.evaluated_name}" for alias in statement.names]
         found: set[str] = set()
-        for path in paths:
+        for path in self._imported_paths:
             while path and path not in found:
                 found.add(path)
                 path = path.rpartition(".")[0]
         return frozenset(found)
+
+    @cached_property
+    def _imported_paths(self) -> tuple[str, ...]:
+        """The modules that the file imports, and what it imports from one by name."""
+        paths = [dotted_path(alias.name) for item in self.tree.by_type.get(cst.Import, ()) for alias in item.names]
+        for statement in self.tree.by_type.get(cst.ImportFrom, ()):
+            if statement.module is not None and not statement.relative:
+                base = dotted_path(statement.module)
+                is_star = type(statement.names) is cst.ImportStar
+                paths += [base] if is_star else [f"{base}.{alias.evaluated_name}" for alias in statement.names]
+        return tuple(path for path in paths if path)
 
     def sibling(self, module: str, level: int, exporting: str | None = None) -> "Model | None":
         """The model of a module of the same project, as this file imports it; ``None`` outside a project.

@@ -58,8 +58,8 @@ trained, with no evaluation between: to fine-tune with frozen batch normalizatio
 alone switches, `if epoch == last:`. Models in which no layer is known to ask for its mode, unless their class is out of
 sight. Models that no optimizer in the loop updates (teachers, averaged copies, target networks), parts of a model,
 models that every round makes anew, and trainings that a trainer of another framework runs (Lightning, DeepSpeed and
-their like; Accelerate switches no modes). Evaluations in which a module computes no gradients of itself, because it
-asks `if self.training:`.
+their like, unless all that a file imports of them reads checkpoints; Accelerate switches no modes). Evaluations in
+which a module computes no gradients of itself, because it asks `if self.training:`.
 
 What is only called `model` or `net`, because it is a parameter of a function that nobody in the file calls, counts as
 a module where it is switched and called.

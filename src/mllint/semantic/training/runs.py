@@ -10,9 +10,10 @@ import msgspec
 
 from mllint.semantic.events.steps import Event, Loop, Step, events
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS, is_managed
+from mllint.semantic.flow import EVENT_WORDS, MODE_WORDS, WORDS
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.training.callers import Root, roots_elsewhere, roots_of
+from mllint.semantic.training.managed import is_managed
 from mllint.semantic.training.unfolding import unfold
 from mllint.syntax.shape import dotted_path, last_word, string_literal
 from mllint.syntax.walk import names_in, subtree
