@@ -53,9 +53,10 @@ for _ in range(100):
 Loops in which anything may clear the gradients: `zero_grad()` or `clear_grad()` of the optimizer or of a module, at any
 place in the loop, or in a loop around one that does not run over a loader; in a function or method of the project that
 is called from there, in a closure that is given to `step()`; `parameter.grad = None`; a call that is given the
-optimizer and cannot be looked into (not one that by its name saves or logs), or whose name says that it clears
-gradients (`clear_grads(model)`), or in every round one of an object of an unknown class that was given it before, but
-for `schedule.step()`.
+optimizer and cannot be looked into (not one that by its name saves or logs, nor `with trainer.precision():`, where all
+methods of that name in the project speak of no training), or whose name says that it clears gradients
+(`clear_grads(model)`), or in every round one of an object of an unknown class that was given it before, but for
+`schedule.step()`.
 Loops that make their optimizer anew in every round (loops inside them are looked at), loops with one round, loops in
 functions that are called after what they measure (`benchmark`, `profile`, `memory`), loops of equal rounds by whose
 number the time is divided, `(time.time() - start) / repeats`, and loops that a trainer of another framework runs

@@ -95,11 +95,13 @@ def _is_of_known_class(event: Event) -> bool:
 
 
 def _met(holder: Thing, held: Thing, run: Run) -> bool:
-    """Whether something unknown was given both: ``helper.register(optimizer)``."""
+    """Whether something unknown was given both: ``helper.register(optimizer)``; what has both is given nothing."""
     for event in run.events:
         if event.kind is Kind.UNKNOWN and event.concerns(held):
             things = [item for item in event.touched if item is not None]
-            if any(item.may_be(holder) for item in things) and any(item.may_be(held) for item in things):
+            if any(
+                one is not other and one.may_be(holder) and other.may_be(held) for one in things for other in things
+            ):
                 return True
     return False
 

@@ -62,13 +62,17 @@ def _are_passes(model: "Model", word: str) -> bool:
 
     What is no module, but has a switch of its own, may be what is called, too.
     """
+    found = {_is_pass(method) for method in methods_of_name(model, word) if not method.is_left_open}
+    return found - {None} == {True}
+
+
+def methods_of_name(model: "Model", word: str) -> list[FunctionInfo]:
+    """The methods of a name in the files of the project that use one of the frameworks, or in the first of these."""
     if model.project is None:
-        return False
+        return []
     paths = {path for module in ("torch", "paddle") for path in model.project.users(module, f"def {word}(self")}
     others = (model if path == model.path else model.neighbour(path) for path in sorted(paths)[:_MAX_FILES])
-    methods = [method for other in others if other is not None for method in _methods(other, word)]
-    found = {_is_pass(method) for method in methods if not method.is_left_open}
-    return found - {None} == {True}
+    return [method for other in others if other is not None for method in _methods(other, word)]
 
 
 def _methods(model: "Model", word: str) -> list[FunctionInfo]:

@@ -36,6 +36,7 @@ from mllint.semantic.training.measured import only_measures
 from mllint.semantic.training.nearby import clears_beside, steps_no_optimizer
 from mllint.semantic.training.one_sided import is_cleared_on_one_side
 from mllint.semantic.training.own_steps import keeps_gradients
+from mllint.semantic.training.passes_out_of_sight import methods_of_name
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.values import Function, Instance, Value, is_object, own_method
 from mllint.syntax.iteration import sources
@@ -69,6 +70,8 @@ _SAYS_CLEARING = re.compile(r"(?:zero|clear|reset|clean|empty).*grad|grad.*(?:ze
 """How functions are called that clear gradients: ``clear_grads(model)``."""
 _SAYS_KEEPING = re.compile(r"^_?(?:save|dump|log|print|report)(?:_|$)")
 """How functions are called that write down what they are given: ``save_checkpoint(model, optimizer)``."""
+_SAYS_TRAINING = re.compile(r"grad|optim|step|backward|minimize", re.IGNORECASE)
+_SWITCHING_GRADIENTS = frozenset({"no_grad", "enable_grad", "set_grad_enabled"})
 # `agent.network.zero_grad()`: of what another object keeps.
 _CLEARS_PART = re.compile(rb"\b(?!self\b)\w+(?:\.\w+)+\.(?:zero_grad|clear_grad|clear_gradients)\(")
 
@@ -171,7 +174,9 @@ def _may_clear_held(event: Event, optimizer: Thing, run: Run, loop: Loop) -> boo
     What steps beside the optimizer itself is no other optimizer around it: a schedule, or an average of the weights.
     """
     callee = event.node.func if isinstance(event.node, cst.Call) else None
-    return may_act_on(event, optimizer, run, loop) and (callee is None or last_word(callee) != "step")
+    if not may_act_on(event, optimizer, run, loop) or _only_gives_context(event):
+        return False
+    return callee is None or last_word(callee) != "step"
 
 
 def _runs_over_batches(loop: Loop, step: Event) -> bool:
@@ -328,7 +333,8 @@ def may_clear(event: Event, step: Event) -> bool:
     """Whether an event may clear the gradients that an optimizer steps with."""
     optimizer = step.thing
     if event.kind is Kind.UNKNOWN:
-        may_do_so = (is_given(event, step) and not _speaks_of_keeping(event)) or _speaks_of_clearing(event)
+        is_idle = _speaks_of_keeping(event) or _only_gives_context(event)
+        may_do_so = (is_given(event, step) and not is_idle) or _speaks_of_clearing(event)
         return may_do_so and not exclude_each_other(event, step)
     if event.kind not in (Kind.ZERO, Kind.WRITE_GRADIENT) or exclude_each_other(event, step):
         return False
@@ -372,7 +378,27 @@ def _speaks_of_clearing(event: Event) -> bool:
         return False  # of what was just made: `labels.new(3).zero_()`
     if callee is None or word is None or word in _CLEARING or _SAYS_CLEARING.search(word):
         return callee is not None
-    pending = [event.frame.value(callee)]
+    return _clears_in(event.frame.value(callee))
+
+
+def _only_gives_context(event: Event) -> bool:
+    """Whether a method that cannot be told, and is given nothing, gives the context of a block and does no more: what
+    the project has of its name speaks of no gradients, and of no optimizer.
+    """
+    call, model = event.node, event.frame.model
+    if not isinstance(call, cst.Call) or call.args or not isinstance(call.func, cst.Attribute):
+        return False
+    if not isinstance(model.tree.parent(call), cst.WithItem) or event.frame.value(call.func) is not None:
+        return False
+    methods = methods_of_name(model, call.func.attr.value)
+    words = {part.value for method in methods for part in subtree(method.node) if isinstance(part, cst.Name)}
+    is_said = any(_SAYS_TRAINING.search(word) for word in words - _SWITCHING_GRADIENTS)
+    return bool(methods) and not is_said and not any(_clears_in(Function(method)) for method in methods)
+
+
+def _clears_in(value: Value | None) -> bool:
+    """Whether a function of the project clears gradients, to go by its words and those of the functions it calls."""
+    pending = [value]
     seen: list[FunctionInfo] = []
     while pending and len(seen) < _MAX_FUNCTIONS:
         value = pending.pop()
