@@ -42,6 +42,7 @@ _NAMED_EVALUATION = re.compile(
 _RUN_TOGETHER = re.compile(r"(?:(?<=_)|^)(test|vali?|valid|eval|dev)(?=(?:data)?(?:loader|set)(?:_|\d|s?$))")
 """Names that are written in one: ``testloader``, ``valdataloader``, ``devset``."""
 _NEXT = ("next", "__next__")
+_FILLING = ("append", "extend")
 _OF_MODULES = ("__init__", "forward")
 """Methods that make a module, or are one forward pass: their loops run over layers, or parts of one batch."""
 
@@ -172,6 +173,7 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
                     is_called = is_called or child is name
                     if child is not parent.func or (type(child) is cst.Attribute and child.attr is not name):
                         yield parent
+                        pending |= _filled(parent) - seen
                 # `layer(x)` is made of `x`.
                 elif type(parent) is cst.Assign and parent.value is child and not is_called:
                     bound = {made for target in parent.targets for made in names_in(target.target)}
@@ -296,12 +298,23 @@ def fed_names(model: "Model", node: cst.For) -> set[str]:
 
 
 def made_of(names: set[str], body: cst.CSTNode) -> set[str]:
-    """Some names, and those in some code that hold what is made of them, or what it takes from an iterator."""
+    """Some names, and those in some code that hold what is made of them, or what it takes from an iterator.
+
+    So do those of lists that it fills with that, to make a batch of many.
+    """
     found = set(names)
-    for statement in subtree(body):
-        if type(statement) is cst.Assign and (is_next(statement.value) or found & data_names(statement.value)):
-            found |= {name for target in statement.targets for name in names_in(target.target)}
+    for item in subtree(body):
+        if type(item) is cst.Assign and (is_next(item.value) or found & data_names(item.value)):
+            found |= {name for target in item.targets for name in names_in(target.target)}
+        elif type(item) is cst.Call and (filled := _filled(item)):
+            found |= filled if any(found & data_names(arg.value) for arg in item.args) else set()
     return found
+
+
+def _filled(call: cst.Call) -> set[str]:
+    """The name of the list that a call puts something into: of ``rows.append(row)``."""
+    holder = called_on(call) if last_word(call.func) in _FILLING else None
+    return {holder.value} if isinstance(holder, cst.Name) else set()
 
 
 def data_names(node: cst.BaseExpression) -> set[str]:

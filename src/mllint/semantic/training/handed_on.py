@@ -10,7 +10,7 @@ from mllint.semantic.names.uses import without_narrowing
 from mllint.semantic.training.data_loops import is_next
 from mllint.syntax.walk import subtree
 
-_MAX_STEPS = 6
+_MAX_STEPS = 16
 """How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
 
 

@@ -191,7 +191,7 @@ def _end_of(model: "Model", node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]
         if isinstance(parent, cst.Attribute) and parent.value is node:
             word = parent.attr.value
             if word in _CUTTING or word in _WITHOUT_GRAPH:
-                return parent, word
+                return parent, "detach" if word == "data" and _leaves_framework(model, parent) else word
             if word == "numpy" and model.framework == "paddle":
                 return parent, "detach"  # which PyTorch would refuse
             node = parent
@@ -202,6 +202,18 @@ def _end_of(model: "Model", node: cst.CSTNode) -> tuple[cst.CSTNode, str | None]
             if not isinstance(call, cst.Call) or not _gives_tensor(model, call):
                 return node, None
             node = call
+
+
+def _leaves_framework(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether methods make something an array or a list: ``output.data`` of ``output.data.cpu().numpy()``."""
+    for parent in model.tree.ancestors(node):
+        if isinstance(parent, cst.Attribute) and parent.value is node:
+            if parent.attr.value in ("numpy", "tolist"):
+                return True
+        elif not isinstance(parent, cst.Call) or parent.func is not node:
+            return False
+        node = parent
+    return False
 
 
 def _is_applied(parent: cst.CSTNode, node: cst.CSTNode) -> bool:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge.words import MODES, UPDATING
-from mllint.semantic.events.kinds import kind_of
+from mllint.semantic.events.kinds import kind_of, may_name_module
 from mllint.semantic.events.things import Frame
+from mllint.semantic.expressions.arguments import functions_called
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.training.relevance import is_pass, switched_paths
@@ -90,4 +91,24 @@ def _is_pass(method: FunctionInfo) -> bool | None:
         named = {item.value for item in subtree(method.node) if type(item) is cst.Name}
         if not _OTHERWISE.isdisjoint(named):
             return False
-    return True if is_module and is_pass(Function(method, made)) else None
+    return True if is_module and (is_pass(Function(method, made)) or _runs_what_is_kept(method)) else None
+
+
+def _runs_what_is_kept(method: FunctionInfo) -> bool:
+    """Whether a method of a module, or one of its own methods that it calls, gives something to what the object keeps
+    under the name of a model, wherever that comes from; and none of them does more.
+    """
+    own = [info for info in functions_called(method.model, method.node.body) if info.owner is method.owner]
+    named = {item.value for info in own for item in subtree(info.node) if type(item) is cst.Name}
+    return _OTHERWISE.isdisjoint(named) and any(map(_calls_kept_model, (method, *own)))
+
+
+def _calls_kept_model(method: FunctionInfo) -> bool:
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and call.args
+        and getattr(call.func.value, "value", None) == method.self_name
+        and may_name_module(call.func.attr.value)
+        and method.model.value(call.func) is None
+        for call in method.model.tree.calls_in(method.node.body)
+    )
