@@ -173,7 +173,7 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
                     is_called = is_called or child is name
                     if child is not parent.func or (type(child) is cst.Attribute and child.attr is not name):
                         yield parent
-                        pending |= _filled(parent) - seen
+                        pending |= filled_by(parent) - seen
                 # `layer(x)` is made of `x`.
                 elif type(parent) is cst.Assign and parent.value is child and not is_called:
                     bound = {made for target in parent.targets for made in names_in(target.target)}
@@ -306,12 +306,12 @@ def made_of(names: set[str], body: cst.CSTNode) -> set[str]:
     for item in subtree(body):
         if type(item) is cst.Assign and (is_next(item.value) or found & data_names(item.value)):
             found |= {name for target in item.targets for name in names_in(target.target)}
-        elif type(item) is cst.Call and (filled := _filled(item)):
+        elif type(item) is cst.Call and (filled := filled_by(item)):
             found |= filled if any(found & data_names(arg.value) for arg in item.args) else set()
     return found
 
 
-def _filled(call: cst.Call) -> set[str]:
+def filled_by(call: cst.Call) -> set[str]:
     """The name of the list that a call puts something into: of ``rows.append(row)``."""
     holder = called_on(call) if last_word(call.func) in _FILLING else None
     return {holder.value} if isinstance(holder, cst.Name) else set()

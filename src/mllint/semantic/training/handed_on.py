@@ -7,7 +7,7 @@ import libcst as cst
 from mllint.semantic.events.things import Frame
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.training.data_loops import is_next
+from mllint.semantic.training.data_loops import filled_by, is_next
 from mllint.syntax.walk import subtree
 
 _MAX_STEPS = 16
@@ -29,7 +29,18 @@ def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iter
                 if (id(inner), binding) not in seen:
                     seen.add((id(inner), binding))
                     sources += _sources(inner, binding)
+                    sources += ((inner, item) for item in _put_into(binding))
         reached = sources
+
+
+def _put_into(binding: Binding) -> Iterator[cst.BaseExpression]:
+    """What a body puts into the list that a name stands for: ``row`` of ``rows.append(row)``."""
+    model = binding.scope.model
+    for name in model.names_within(binding.key, binding.scope):
+        method = model.tree.parent(name)
+        call = model.tree.call_of(method) if isinstance(method, cst.Attribute) and method.value is name else None
+        if call is not None and filled_by(call):
+            yield from (arg.value for arg in call.args)
 
 
 def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpression]]:

@@ -55,6 +55,27 @@ def is_left_by_sister(run: Run, forward: Event, *, is_named: bool = True) -> boo
     return is_known or any(_switches_for_itself(item, module) for item in _others(run, owner))
 
 
+def is_switched_by_overridden(forward: Event) -> bool:
+    """Whether a forward pass of what an object keeps comes about in a method that takes the place of one of a base
+    class, which calls ``eval()`` of that: who wrote the one takes the mode to matter for what the other does, too.
+    """
+    path = "" if forward.thing is None else "".join(forward.thing.path)
+    methods = [frame.function for frame in forward.frame.led_by() if path and frame.function is not None]
+    return any(
+        dotted_path(call.func) == f"{base.self_name}{path}.eval"
+        for method in methods
+        for base in _overridden(method)
+        for call in base.model.tree.calls_in(base.node.body)
+    )
+
+
+def _overridden(method: FunctionInfo) -> Iterator[FunctionInfo]:
+    """The methods of base classes in whose place a method stands."""
+    for info in () if method.owner is None else method.owner.lineage[1:]:
+        if method.name in info.methods:
+            yield info.methods[method.name]
+
+
 def leaves_sister_in_evaluation(run: Run, switch: Event) -> bool:
     """Whether another method of the class trains a module, and a loop of another file calls that and, in the same
     rounds, the method that a run begins with, which puts the module to evaluation mode and leaves it there.
