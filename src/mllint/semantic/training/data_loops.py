@@ -42,7 +42,8 @@ _NAMED_EVALUATION = re.compile(
 _RUN_TOGETHER = re.compile(r"(?:(?<=_)|^)(test|vali?|valid|eval|dev)(?=(?:data)?(?:loader|set)(?:_|\d|s?$))")
 """Names that are written in one: ``testloader``, ``valdataloader``, ``devset``."""
 _NEXT = ("next", "__next__")
-_FILLING = ("append", "extend")
+FILLING = ("append", "extend")
+"""Methods by which a list is filled."""
 _OF_MODULES = ("__init__", "forward")
 """Methods that make a module, or are one forward pass: their loops run over layers, or parts of one batch."""
 
@@ -313,7 +314,7 @@ def made_of(names: set[str], body: cst.CSTNode) -> set[str]:
 
 def filled_by(call: cst.Call) -> set[str]:
     """The name of the list that a call puts something into: of ``rows.append(row)``."""
-    holder = called_on(call) if last_word(call.func) in _FILLING else None
+    holder = called_on(call) if last_word(call.func) in FILLING else None
     return {holder.value} if isinstance(holder, cst.Name) else set()
 
 

@@ -1,14 +1,19 @@
 """What an argument is made of further out: in the body of a caller, from which functions of the project hand it on."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from mllint.semantic.events.things import Frame
+from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import without_narrowing
-from mllint.semantic.training.data_loops import filled_by, is_next
+from mllint.semantic.training.data_loops import FILLING, filled_by, is_next
 from mllint.syntax.walk import subtree
+
+if TYPE_CHECKING:
+    from mllint.semantic.model import Model
 
 _MAX_STEPS = 16
 """How many names, functions' parameters among them, are followed from a forward pass to the loop that feeds it."""
@@ -36,11 +41,19 @@ def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iter
 def _put_into(binding: Binding) -> Iterator[cst.BaseExpression]:
     """What a body puts into the list that a name stands for: ``row`` of ``rows.append(row)``."""
     model = binding.scope.model
-    for name in model.names_within(binding.key, binding.scope):
-        method = model.tree.parent(name)
-        call = model.tree.call_of(method) if isinstance(method, cst.Attribute) and method.value is name else None
-        if call is not None and filled_by(call):
+    for call in _fillings(model).get(binding.key, ()):
+        if model.scope_of(call) is binding.scope:
             yield from (arg.value for arg in call.args)
+
+
+@worked_out_once
+def _fillings(model: "Model") -> dict[str, list[cst.Call]]:
+    """The calls in a file that put something into a list, by the name of that."""
+    found: dict[str, list[cst.Call]] = {}
+    for call in (call for word in FILLING for call in model.calls_by_word.get(word, ())):
+        for name in filled_by(call):
+            found.setdefault(name, []).append(call)
+    return found
 
 
 def _sources(frame: Frame, binding: Binding) -> list[tuple[Frame, cst.BaseExpression]]:
