@@ -104,9 +104,10 @@ def _is_filled(model: "Model", node: cst.BaseExpression) -> bool:
     call = model.tree.parent(parent) if isinstance(parent, cst.Arg) else None
     if isinstance(call, cst.Call) and call.args[0] is parent:
         function = maker_or_self(model, call.func)
-        word, name = last_word(function) or "", model.qualified_name(function) or ""
-        is_drawing = word.endswith("_") or name.startswith(_INITIALIZERS)
-        return is_drawing and any(kind in word.lower() for kind in _KINDS_OF_DRAWS)
+        word = last_word(function) or ""
+        if not any(kind in word.lower() for kind in _KINDS_OF_DRAWS):
+            return False
+        return word.endswith("_") or (model.qualified_name(function) or "").startswith(_INITIALIZERS)
     method = parent if isinstance(parent, cst.Attribute) else None
     return method is not None and method.attr.value in _FILLING and model.tree.call_of(method) is not None
 

@@ -38,25 +38,32 @@ def uses_foreign_gradients(model: "Model", step: cst.Call) -> _Mixed | None:
     zeros = [call for word in ("zero_grad", "clear_grad") for call in model.calls_by_word.get(word, ())]
     if len(model.calls_by_word.get("backward", ())) < 2 or not zeros:
         return None
-    return next((how for how in _MIXED if model.runs.always(step, partial(_uses_foreign_gradients, how=how))), None)
+    found: _Mixed | None = None
+    for occurrence in model.runs.each(step):
+        how = _how_mixed(occurrence)
+        if how is None or found not in (None, how):
+            return None
+        found = how
+    return found
 
 
-def _uses_foreign_gradients(occurrence: Occurrence, how: _Mixed) -> bool:
+def _how_mixed(occurrence: Occurrence) -> _Mixed | None:
     run, step = occurrence.run, occurrence.event
     if run.is_cut or step.kind is not Kind.STEP or step.thing is None or not step.loops:
-        return False
+        return None
     modules = modules_of_optimizer(step.frame, step.thing)
     own = modules[0] if len(modules) == 1 else None
     if own is None or any(event.kind in (Kind.FREEZE, Kind.THAW) for event in run.events):
-        return False
+        return None
     backwards = [event for event in run.events if event.kind is Kind.BACKWARD and _surely_feeds(run, event, own)]
     used = {event: _used_by(run, event) for event in backwards}
     mine = {event for event, update in used.items() if update is not None and update.thing == step.thing}
     foreign = {event for event, update in used.items() if update is not None and _is_of_others(update, own)}
     if not mine or not foreign or any(map(_says_gradients, (*mine, *foreign))):
-        return False
+        return None
     states = Paths(run.steps, _BEGIN, partial(_advance, step=step, mine=mine, foreign=foreign)).before(step)
-    return how in states and states <= ({how, _BEGIN, _OWN} if _is_first_of_several(step, foreign) else {how, _BEGIN})
+    others = {_BEGIN, _OWN} if _is_first_of_several(step, foreign) else {_BEGIN}
+    return next((how for how in _MIXED if how in states and states <= others | {how}), None)
 
 
 def _is_first_of_several(step: Event, foreign: set[Event]) -> bool:
