@@ -316,6 +316,17 @@ def test_rules_do_not_depend_on_each_other(case: Case) -> None:
     assert case.lint(rules=RuleSet(rule for rule in case.rules.rules if rule.code not in finding)).diagnostics == ()
 
 
+def test_gate_of_a_rule_alone_lets_its_findings_through() -> None:
+    gates = {rule.code: RuleSet([rule]) for rule in all_rules()}
+    kept_out = [
+        (str(case.path), marker.code)
+        for case in all_cases()
+        for marker in case.markers.expected
+        if marker.code in gates and not gates[marker.code].may_fire(case.data)
+    ]
+    assert kept_out == []
+
+
 @pytest.mark.parametrize("case", thinned(all_cases(), every=24))
 def test_gate_and_words_hide_nothing(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is read whatever is in it, by handlers that wait for no word, has the findings of any other run."""

@@ -102,7 +102,7 @@ rule = Rule(
 )
 
 
-@rule.on(cst.Module, mentions=("scaler", "Scaler"))
+@rule.on(cst.Module, mentions=("scaler", "Scaler", "GradScaler"))
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that clip."""
     for call in clips(context.model):
