@@ -89,7 +89,7 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_before
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event
-from mllint.semantic.flow import clips
+from mllint.semantic.flow import CLIPPING_WORDS, clips
 from mllint.semantic.training.clipping import is_always_scaled_at, step_after_scaled_clip, unscaled_too_late
 
 rule = Rule(
@@ -102,7 +102,7 @@ rule = Rule(
 )
 
 
-@rule.on(cst.Module, mentions=("scaler", "Scaler", "GradScaler"))
+@rule.on(cst.Module, mentions=CLIPPING_WORDS)
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that clip."""
     for call in clips(context.model):
