@@ -46,3 +46,17 @@ def test_paddle(paddle: Any) -> None:
     clip(layer.parameters(), 1.0)
     optimizer.step()
     assert float(1 - layer.weight.sum()) == pytest.approx(10.1)
+
+
+def test_torch_clipping_another_network_leaves_the_step_as_it_is(torch: Any) -> None:
+    def stepped(*, clips: bool) -> float:
+        stepping, other = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)
+        optimizer, of_other = torch.optim.SGD([stepping], lr=1.0), torch.optim.SGD([other], lr=1.0)
+        (100 * (stepping + other)).sum().backward()
+        if clips:
+            torch.nn.utils.clip_grad_norm_([other], 1.0)
+        optimizer.step()
+        of_other.zero_grad()
+        return float(stepping.item())
+
+    assert stepped(clips=True) == stepped(clips=False) == -100

@@ -81,3 +81,17 @@ def test_paddle_wrappers_have_hooks_as_well(paddle: Any) -> None:
     assert seen == []
     assert bool((wrapper(x) == direct).all())
     assert seen == ["after"]
+
+
+def test_torch_parts_of_a_dict_have_their_names(torch: Any) -> None:
+    nn = torch.nn
+    parts = nn.ModuleDict({"table": nn.Embedding(3, 2), "rows": nn.ModuleList([nn.Linear(2, 2)])})
+    assert parts.table is parts["table"]
+    assert parts.rows[0] is parts["rows"][0]
+
+
+def test_paddle_parts_of_a_dict_have_their_names(paddle: Any) -> None:
+    nn = paddle.nn
+    parts = nn.LayerDict({"table": nn.Embedding(3, 2), "rows": nn.LayerList([nn.Linear(2, 2)])})
+    assert parts.table is parts["table"]
+    assert parts.rows[0] is parts["rows"][0]

@@ -268,3 +268,21 @@ def test_paddle_what_is_computed_can_be_stopped(paddle: Any) -> None:
     computed = start * 2
     computed.stop_gradient = True
     assert computed.stop_gradient
+
+
+def test_torch_a_flag_under_a_test_of_itself_thaws_nothing(torch: Any) -> None:
+    layer = torch.nn.Linear(2, 1)
+    for wanted in (False, True):
+        for weight in layer.parameters():
+            if weight.requires_grad:
+                weight.requires_grad = wanted
+    assert not any(weight.requires_grad for weight in layer.parameters())
+
+
+def test_paddle_a_flag_under_a_test_of_itself_thaws_nothing(paddle: Any) -> None:
+    layer = paddle.nn.Linear(2, 1)
+    for wanted in (False, True):
+        for weight in layer.parameters():
+            if not weight.stop_gradient:
+                weight.stop_gradient = not wanted
+    assert all(weight.stop_gradient for weight in layer.parameters())

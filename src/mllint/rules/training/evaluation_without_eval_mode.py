@@ -80,11 +80,10 @@ is trained, what nothing updates: a teacher, the network of a perceptual loss. `
 still be switched, and Paddle's `jit.save`, which switches itself.
 
 What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment, also in a file
-beside where the files there switch nothing and the model is an attribute of the same path, `# agent.policy.eval()`; a
-`train()` in an evaluation that draws several outputs of a batch, reads none, or has a comment that says why. Outputs
-that nobody reads, or only for their shape; input that is the same in every round, or made up. Where several optimizers
-step, as for adversaries, what is made of a single batch, or when the training is over, of noise, and text that is drawn
-word by word, `torch.multinomial(...)`. Tests.
+beside that switches nothing, of the same attribute; a `train()` in an evaluation that draws several outputs of a batch,
+reads none, or has a comment that says why. Outputs that nobody reads, or only for their shape; input that is the same
+in every round, or made up. Where several optimizers step, as for adversaries, what is made of a single batch, or when
+the training is over, of noise, and text that is drawn word by word, `torch.multinomial(...)`. Tests.
 
 ## Fix safety
 
