@@ -1,7 +1,7 @@
 """The order of a training, and what goes wrong in it.
 
-- from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``runs``, ``paths``, ``kept_calls``, ``touched``,
-  ``guards``, ``managed``, ``passes_out_of_sight``; ``nearby`` for the usual case
+- from statements to runs: ``relevance``, ``unfolding``, ``callers``, ``unseen_callers``, ``runs``, ``paths``,
+  ``kept_calls``, ``touched``, ``guards``, ``managed``, ``passes_out_of_sight``; ``nearby`` for the usual case
 - gradients: ``zeroing``, ``cleared_early``, ``one_sided``, ``own_steps``, ``forgetful_callers``, ``foreign_gradients``,
   ``used_again``, ``updates_by_hand``, ``gradient_rounds``, ``measured``, ``clipping``, ``scaling``, ``unscaling``,
   ``partly_unscaled``, ``never_computed``; ``holders`` of what they are about; ``stale_weights``, which a step has

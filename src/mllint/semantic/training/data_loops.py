@@ -20,8 +20,8 @@ from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.passes_out_of_sight import may_be_pass_out_of_sight
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
-from mllint.semantic.training.relevance import is_pass, matters
-from mllint.semantic.values import Method, Module, functions_of, is_object
+from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters
+from mllint.semantic.values import Function, Instance, Method, Module, functions_run, is_object
 from mllint.syntax.iteration import run_over, sources
 from mllint.syntax.shape import all_given, argument, called_on, constant, dotted_path, last_word, string_literal
 from mllint.syntax.walk import names_in, subtree
@@ -42,6 +42,7 @@ _NAMED_EVALUATION = re.compile(
 _RUN_TOGETHER = re.compile(r"(?:(?<=_)|^)(test|vali?|valid|eval|dev)(?=(?:data)?(?:loader|set)(?:_|\d|s?$))")
 """Names that are written in one: ``testloader``, ``valdataloader``, ``devset``."""
 _NEXT = ("next", "__next__")
+_BINDING = (cst.Assign, cst.AnnAssign, cst.For)
 FILLING = ("append", "extend")
 """Methods by which a list is filled."""
 _OF_MODULES = ("__init__", "forward")
@@ -176,10 +177,18 @@ def _fed(model: "Model", node: cst.For) -> Iterator[cst.Call]:
                         yield parent
                         pending |= filled_by(parent) - seen
                 # `layer(x)` is made of `x`.
-                elif type(parent) is cst.Assign and parent.value is child and not is_called:
-                    bound = {made for target in parent.targets for made in names_in(target.target)}
-                    pending |= bound - seen
+                elif not is_called:
+                    pending |= _bound_to(parent, child) - seen
                 child = parent
+
+
+def _bound_to(node: cst.CSTNode, value: cst.CSTNode) -> set[str]:
+    """The names that an assignment or a loop binds to a value, or to what is in it, or puts it into."""
+    kind = node.__class__
+    if kind is cst.Assign and node.value is value:  # type: ignore[attr-defined]
+        return {name for target in node.targets for name in names_in(target.target)}  # type: ignore[attr-defined]
+    is_bound = (kind is cst.AnnAssign and node.value is value) or (kind is cst.For and node.iter is value)  # type: ignore[attr-defined]
+    return names_in(node.target) if is_bound else set()  # type: ignore[attr-defined]
 
 
 def _holders(model: "Model", node: cst.CSTNode, loop: cst.For) -> list[cst.CSTNode]:
@@ -214,12 +223,20 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     if is_named_as_module(model, path):
         return True
     last, value = path.rpartition(".")[2], model.value(callee)
-    functions = functions_of(value)
+    functions = functions_run(value)
     if functions:
-        return any(matters(function.definition) or is_pass(function) for function in functions)
+        return any(
+            matters(function.definition) or is_pass(function) or _hands_to_own(function) for function in functions
+        )
     if isinstance(value, Module) or _may_run_model(model, last):
         return True
     return (value is None or isinstance(value, Method)) and may_be_pass_out_of_sight(model, callee)
+
+
+def _hands_to_own(called: Function) -> bool:
+    """Whether a method of a base class calls one that matters in the class of its object."""
+    definition = called.receiver.definition if isinstance(called.receiver, Instance) else None
+    return definition is not None and calls_what_matters(called.definition, definition)
 
 
 def is_named_as_module(model: "Model", path: str) -> bool:
@@ -305,8 +322,9 @@ def made_of(names: set[str], body: cst.CSTNode) -> set[str]:
     """
     found = set(names)
     for item in subtree(body):
-        if type(item) is cst.Assign and (is_next(item.value) or found & data_names(item.value)):
-            found |= {name for target in item.targets for name in names_in(target.target)}
+        value = getattr(item, "iter" if type(item) is cst.For else "value", None)
+        if type(item) in _BINDING and value is not None and (is_next(value) or found & data_names(value)):
+            found |= _bound_to(item, value)
         elif type(item) is cst.Call and (filled := filled_by(item)):
             found |= filled if any(found & data_names(arg.value) for arg in item.args) else set()
     return found

@@ -16,7 +16,6 @@ from mllint.semantic.names.in_use import is_named, is_never_named, outermost_fun
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import is_loss
-from mllint.semantic.training.callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
 from mllint.semantic.training.data_loops import (
     EVALUATION,
     as_bound,
@@ -58,6 +57,7 @@ from mllint.semantic.training.training_modes import (
     records_graph,
 )
 from mllint.semantic.training.turns import is_without_training
+from mllint.semantic.training.unseen_callers import has_unseen_callers, may_run_without_gradients, puts_module_aside
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     GRAPH_WORDS,

@@ -11,7 +11,6 @@ from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
 from mllint.semantic.training.called_modules import module_called
-from mllint.semantic.training.callers import may_run_without_gradients
 from mllint.semantic.training.data_loops import (
     is_named_evaluation,
     may_be_forward_pass,
@@ -29,6 +28,7 @@ from mllint.semantic.training.training_modes import (
     modes_before,
     records_graph,
 )
+from mllint.semantic.training.unseen_callers import may_run_without_gradients
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
