@@ -13,7 +13,7 @@ from mllint.semantic.modules.drop_rates import NOTHING
 from mllint.semantic.names.conditions import conditions, is_in_another_branch, verdicts
 from mllint.semantic.names.definitions import ClassInfo
 from mllint.semantic.values import Symbol
-from mllint.syntax.shape import constant, fingerprint, targets_of
+from mllint.syntax.shape import constant, fingerprint, last_statement, targets_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -88,7 +88,17 @@ def _hangs_on_settings(model: "Model", node: cst.CSTNode, run: Frame | None) -> 
         return False
     parameters = {item.name.value: item for item in (*function.params.params, *function.params.kwonly_params)}
     said = {id(test) for test, is_met in tests_met(node, run) if is_met}
-    return any(_is_setting(test, parameters) for test in conditions(model, node) if id(test) not in said)
+    asked = (test for test in conditions(model, node) if id(test) not in said and not _refuses(model, test))
+    return any(_is_setting(test, parameters) for test in asked)
+
+
+def _refuses(model: "Model", test: cst.BaseExpression) -> bool:
+    """Whether nothing is made at all where a test turns out otherwise: ``if depth < 1: raise ValueError(depth)``."""
+    branch = model.tree.parent(test)
+    if not isinstance(branch, cst.If):
+        return False
+    other = branch.orelse.body if isinstance(branch.orelse, cst.Else) else None
+    return any(isinstance(last_statement(body), cst.Raise) for body in (branch.body, other) if body is not None)
 
 
 def _is_setting(test: cst.BaseExpression, parameters: dict[str, cst.Param]) -> bool:
