@@ -442,8 +442,8 @@ def test_target_versions_reach_the_rules(monkeypatch: pytest.MonkeyPatch) -> Non
         ((2, 1), (2, 5)),
         ((2, 6), (2, 5)),
         ((2, 6), (3, 0)),
-        (None, None),
-        (None, (3, 0)),
+        ((2, 1), (2, 5)),
+        ((2, 1), (3, 0)),
     ]
 
 

@@ -159,9 +159,8 @@ def test_the_versions_that_the_project_asks_for_reach_the_rules(
     paths = [str(tmp_path / "a" / "x.py"), str(tmp_path / "b" / "x.py")]
     list(runner.run(Task(path, Settings()) for path in paths))
     list(runner.run(Task(path, Settings(torch_version="1.8")) for path in paths[:1]))
-    list(runner.run(Task(path, Settings(), reads_requirements=False) for path in paths[:1]))
     targets = engine.Targets
-    assert seen == [targets(torch=(2, 1)), targets(paddle=(3, 0)), targets(torch=(1, 8)), targets()]
+    assert seen == [targets(torch=(2, 1)), targets(paddle=(3, 0)), targets(torch=(1, 8))]
 
 
 def test_a_project_is_kept_while_one_inside_it_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -143,7 +143,7 @@ def check(paths: tuple[str, ...], stdin_filename: str | None, **options: Any) ->
         if options["show_files"]:
             code = inspection.show_files(asked, resolver)
         else:
-            code = inspection.show_settings(asked, resolver, reads_requirements=not request.isolated)
+            code = inspection.show_settings(asked, resolver)
     elif from_stdin:
         code = check_stdin(stdin_filename, resolver, request)
     elif options["watch"]:

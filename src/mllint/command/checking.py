@@ -84,10 +84,7 @@ def check_paths(paths: Iterable[str], resolver: Resolver, request: Request) -> i
         return FAILED
     discovery = discover(paths, resolver)
     _report_discovery(discovery, request)
-    tasks = [
-        Task(file.path, file.configuration.settings, reads_requirements=not request.isolated)
-        for file in discovery.files
-    ]
+    tasks = [Task(file.path, file.configuration.settings) for file in discovery.files]
     mode = Mode(request.fixes, request.unsafe)
     done = batch.outcomes(tasks, mode, jobs=request.jobs, cache=_cache_for(request))
     if request.shows_progress:
@@ -226,7 +223,6 @@ def check_stdin(name: str | None, resolver: Resolver, request: Request) -> int:
             configuration.settings,
             data=data,
             in_project=name is not None,
-            reads_requirements=not request.isolated,
         )
         outcomes = [accepted.without_accepted(Runner(Mode(request.fixes, request.unsafe)).outcome(task))]
     if request.fixes and not request.diff:

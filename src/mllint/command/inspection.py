@@ -27,10 +27,10 @@ def show_files(paths: Iterable[str], resolver: Resolver) -> int:
     return 2 if discovery.configuration_errors or discovery.nothing_exists else 0
 
 
-def show_settings(paths: Iterable[str], resolver: Resolver, *, reads_requirements: bool = True) -> int:
+def show_settings(paths: Iterable[str], resolver: Resolver) -> int:
     """Print the settings that hold for each path, in the form of ``mllint.toml``, and give the exit code.
 
-    ``reads_requirements``: with the versions that the project of the path asks for, where no setting names one.
+    With the versions that the project of the path asks for, where no setting names one.
     """
     failed, roots, requirements = False, ProjectRoots(), Requirements()
     for path in paths:
@@ -42,7 +42,7 @@ def show_settings(paths: Iterable[str], resolver: Resolver, *, reads_requirement
             failed = True
         else:
             inside = path if not os.path.isdir(path) else os.path.join(path, "any.py")
-            asked = requirements.of(inside, str(roots.of(inside))) if reads_requirements else {}
+            asked = requirements.of(inside, str(roots.of(inside)))
             click.echo("\n".join(_lines(path, configuration, asked)))
     return 2 if failed else 0
 

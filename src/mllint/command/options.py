@@ -121,7 +121,7 @@ _SUPPRESSIONS = (
 )
 
 _FILES = (
-    _flag("--isolated", text="Read no configuration or requirements, nor a list of accepted findings unless named."),
+    _flag("--isolated", text="Read no configuration, nor a list of accepted findings unless named."),
     click.option(
         "--config",
         multiple=True,

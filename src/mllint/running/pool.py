@@ -217,12 +217,12 @@ def _size(chunk: Sequence[Share]) -> int:
     return sum(share.size for share in chunk)
 
 
-_Order = tuple[str, int, bytes | None, bool, bool, bool]
+_Order = tuple[str, int, bytes | None, bool, bool]
 """A task as it is sent: the settings by their number."""
 
 
 def _order(task: Task, settings: int) -> _Order:
-    return (task.path, settings, task.data, task.in_project, task.reads_requirements, task.noqa)
+    return (task.path, settings, task.data, task.in_project, task.noqa)
 
 
 def _work(

@@ -51,16 +51,15 @@ class Task(msgspec.Struct, frozen=True):
     """One file to do; picklable.
 
     ``data`` is its content where that does not come from the disk (standard input).
-    ``in_project``: sibling files may be read. ``reads_requirements``: where the settings name no
-    framework version, the project's dependencies do. Without ``noqa`` only mllint's own suppression
-    comments count, for a front that reads the others itself; it does not fix.
+    ``in_project``: sibling files may be read, and where the settings name no framework version, the
+    project's dependencies do. Without ``noqa`` only mllint's own suppression comments count, for a
+    front that reads the others itself; it does not fix.
     """
 
     path: str
     settings: Settings
     data: bytes | None = None
     in_project: bool = True
-    reads_requirements: bool = True
     noqa: bool = True
 
 
@@ -202,8 +201,6 @@ class Runner:
         if not task.in_project:
             return None, task.settings
         project = self._opened(self._roots.of(task.path))
-        if not task.reads_requirements:
-            return project, task.settings
         return project, with_versions(task.settings, self._requirements.of(task.path, str(project.root)))
 
     def _opened(self, root: Path) -> "Project":
