@@ -24,8 +24,8 @@ normalization and that nothing has switched since it was made, whoever hands it 
 Where a setting picks its class, or its weights for an `AutoModel`, it is enough that the run calls its `train()` or
 `eval()` anywhere: who does that takes the mode to matter. Who calls `train()` when a round is over means the next one,
 and not what comes behind the loop. Methods that call its layers, `model.encode(x)`, count as forward passes. Of several
-calls of the function around, or of several modules that are trained together, one that is forgotten is enough. Where a
-method takes the place of one of a base class that calls `eval()`, that tells that the layers ask for their mode.
+calls of the function around, or of several modules that are trained together, one that is forgotten is enough. Where
+another method of its class, or of a base class, calls `eval()` of it, that tells that the layers ask for their mode.
 
 ## Why is this bad?
 

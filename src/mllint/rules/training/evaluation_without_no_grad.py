@@ -74,8 +74,8 @@ def evaluate(network: nn.Module, loader) -> float:
   and sequences and models that are not known where `forward` of a module does so that is imported there, or behind
   that; `generate()` of transformers and PaddleNLP, Paddle's `jit.load`, `torch.jit.freeze()`, quantized and compiled
   ones, those of ultralytics and poptorch, and those whose output PyTorch's `numpy()` reads as it is.
-- What is not known: methods of a name that no other class has, functions that are handed on or picked by name,
-  networks of another framework.
+- What is not known: methods of a name that no other class has, functions that are handed on (but for commands of
+  `argparse`) or picked by name, networks of another framework.
 - What keeps no more than one graph: the only pass of a script that trains nothing, loops that are left after a few
   batches (`if step == 5: break`) or run over a few literals, inputs that are made up, tests, each item of a dict in a
   method of a module.

@@ -32,7 +32,7 @@ from mllint.semantic.training.nearby import calls_what_was_switched
 from mllint.semantic.training.outputs import are_detached, is_dropped
 from mllint.semantic.training.put_back import is_put_back
 from mllint.semantic.training.runs import Run
-from mllint.semantic.training.sisters import is_left_by_sister, is_switched_by_overridden
+from mllint.semantic.training.sisters import is_left_by_sister, is_switched_in_class
 from mllint.semantic.training.training_modes import (
     EVAL,
     FRESH,
@@ -137,7 +137,7 @@ def _mode_matters(run: Run, forward: Event) -> bool | None:
     """Whether the mode makes a difference to a module, also to go by what others, or the function itself, do for it."""
     matters = mode_matters(forward, run)
     is_taken_to = matters is None and (
-        is_put_back(run, forward) or is_left_by_sister(run, forward) or is_switched_by_overridden(forward)
+        is_put_back(run, forward) or is_left_by_sister(run, forward) or is_switched_in_class(forward)
     )
     return True if is_taken_to else matters
 

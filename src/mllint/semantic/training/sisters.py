@@ -11,7 +11,7 @@ import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Thing
-from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around
 from mllint.semantic.training.runs import Run
 from mllint.semantic.training.touched import may_switch_unseen
 from mllint.semantic.training.training_modes import (
@@ -55,25 +55,20 @@ def is_left_by_sister(run: Run, forward: Event, *, is_named: bool = True) -> boo
     return is_known or any(_switches_for_itself(item, module) for item in _others(run, owner))
 
 
-def is_switched_by_overridden(forward: Event) -> bool:
-    """Whether a forward pass of what an object keeps comes about in a method that takes the place of one of a base
-    class, which calls ``eval()`` of that: who wrote the one takes the mode to matter for what the other does, too.
+def is_switched_in_class(forward: Event) -> bool:
+    """Whether another method of its class, or of a base class, calls ``eval()`` of what an object keeps, and a forward
+    pass of that comes about in one that does not: who wrote the one takes the mode to matter for the other, too.
     """
     path = "" if forward.thing is None else "".join(forward.thing.path)
     methods = [frame.function for frame in forward.frame.led_by() if path and frame.function is not None]
+    running = {id(method.node) for method in methods}
     return any(
-        dotted_path(call.func) == f"{base.self_name}{path}.eval"
-        for method in methods
-        for base in _overridden(method)
-        for call in base.model.tree.calls_in(base.node.body)
+        dotted_path(call.func) == f"{other.self_name}{path}.eval" and id(other.node) not in running
+        for owner in dict.fromkeys(method.owner for method in methods if method.owner is not None)
+        for info in owner.lineage
+        for call in info.model.calls_by_word.get("eval", ())
+        if (other := function_around(info.model, call)) is not None and other.owner is info
     )
-
-
-def _overridden(method: FunctionInfo) -> Iterator[FunctionInfo]:
-    """The methods of base classes in whose place a method stands."""
-    for info in () if method.owner is None else method.owner.lineage[1:]:
-        if method.name in info.methods:
-            yield info.methods[method.name]
 
 
 def leaves_sister_in_evaluation(run: Run, switch: Event) -> bool:
