@@ -1,9 +1,11 @@
-"""What a comparison compares with what."""
+"""What a comparison compares with what, and what takes the place of nothing."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import libcst as cst
+
+from mllint.syntax.shape import dotted_path
 
 _EQUALITY = frozenset({cst.Equal, cst.NotEqual, cst.Is, cst.IsNot})
 _MEMBERSHIP = frozenset({cst.In, cst.NotIn})
@@ -75,3 +77,36 @@ def comparands(node: cst.Comparison) -> Iterator[Comparand]:
         others = tuple(element.value for element in right.elements if isinstance(element, cst.Element))
         if others and len(others) == len(right.elements):
             yield Comparand(node.left, others, operator)
+
+
+class OrDefault(NamedTuple):
+    """What somebody may have given, and what stands for it where that is nothing."""
+
+    given: cst.BaseExpression
+    default: cst.BaseExpression
+
+
+def or_default(node: cst.BaseExpression) -> OrDefault | None:
+    """The parts of ``x or y``, ``x if x else y``, ``x if x is not None else y`` and these the other way round."""
+    match node:
+        case cst.BooleanOperation(left=left, operator=cst.Or(), right=right):
+            return OrDefault(left, right)
+        case cst.IfExp(test=cst.UnaryOperation(operator=cst.Not(), expression=asked), body=default, orelse=given):
+            pass
+        case cst.IfExp(
+            test=cst.Comparison(
+                left=asked,
+                comparisons=[
+                    cst.ComparisonTarget(operator=cst.Is() | cst.IsNot() as operator, comparator=cst.Name(value="None"))
+                ],
+            ),
+            body=given,
+            orelse=default,
+        ):
+            given, default = (given, default) if isinstance(operator, cst.IsNot) else (default, given)
+        case cst.IfExp(test=asked, body=given, orelse=default):
+            pass
+        case _:
+            return None
+    path = dotted_path(asked)
+    return OrDefault(given, default) if path is not None and path == dotted_path(given) else None

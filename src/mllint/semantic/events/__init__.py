@@ -7,6 +7,6 @@ without an optimizer, ``applied`` which modules libraries call. ``steps`` are ev
 them; ``given`` decides a branch by what a caller gives, ``made_anew`` which things each round of a loop has anew,
 ``handed_switches`` which modes may be switched by what is handed on to be called. ``held`` tells what a dict, a list
 or a record has, ``elements`` what a loop over one has in each round, ``stars`` what ``*args`` hands on,
-``values_given`` what a thing is for those who give it, ``manual`` which modules of Lightning clear and step by
-themselves.
+``values_given`` what a thing is for those who give it, ``published`` which attribute a method makes of what it binds,
+``manual`` which modules of Lightning clear and step by themselves.
 """

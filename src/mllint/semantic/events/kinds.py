@@ -19,6 +19,7 @@ from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import reads
 from mllint.semantic.values import Instance, Loaded, Method, Module, Object, Symbol, Value
+from mllint.syntax.comparison import or_default
 from mllint.syntax.shape import constant, dotted_path, string_literal
 from mllint.syntax.walk import subtree
 
@@ -161,7 +162,11 @@ def _kind_of_binding(binding: Binding | ClassInfo, steps: int) -> str | None:
     known = _kind_of_value(binding.scope.model.binding_value(binding))
     if known is not None:
         return known
-    call = binding.value
+    call, pair = binding.value, None if binding.value is None or binding.path else or_default(binding.value)
+    if pair is not None and isinstance(pair.given, cst.Name):
+        reaching = binding.scope.reaching(pair.given.value, pair.given).bindings
+        is_new = all(_is_made_out_of_sight(item) or _is_default(item) for item in reaching)
+        return _kind_of_value(binding.scope.model.value(pair.default)) if is_new else None
     if binding.kind is not BindingKind.ASSIGN or not isinstance(call, cst.Call):
         return None
     asked_for = given_by_trainer(binding)

@@ -117,8 +117,10 @@ def _makings(frame: Frame, node: cst.BaseExpression, path: tuple[int | None, ...
             is_plain = bindings and all(item.kind is BindingKind.ASSIGN and item.value is not None for item in bindings)
             found = (_makings(frame, item.value, item.path, steps - 1) for item in bindings if item.value is not None)
             return [made for several in found for made in several] if is_plain else [None]
-        case cst.IfExp() if not path:
-            return [*_makings(frame, node.body, (), steps - 1), *_makings(frame, node.orelse, (), steps - 1)]
+        case cst.IfExp(body=one, orelse=other) | cst.BooleanOperation(left=one, operator=cst.Or(), right=other) if (
+            not path
+        ):
+            return [*_makings(frame, one, (), steps - 1), *_makings(frame, other, (), steps - 1)]
         case cst.Tuple() if len(path) == 1 and path[0] is not None and path[0] < len(node.elements):
             return _makings(frame, node.elements[path[0]].value, (), steps - 1)
         case cst.Call():

@@ -17,9 +17,7 @@ from mllint.semantic.events.places import (
     bound_to_call,
     children_of,
     handed_back,
-    handed_through,
     inside_of,
-    is_bound_by_way,
     is_handed_on,
     is_nothing,
     itself_of,
@@ -28,12 +26,14 @@ from mllint.semantic.events.places import (
     target_of,
     unpacked,
 )
+from mllint.semantic.events.published import published
 from mllint.semantic.events.stars import given_with_stars
 from mllint.semantic.events.values_given import value_given
 from mllint.semantic.expressions.imports import origins
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo, function_around, is_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, Scope
 from mllint.semantic.values import ClassObject, Function, Instance, Loaded, Method, Module, Other, Value, says_more
+from mllint.syntax.comparison import or_default
 from mllint.syntax.shape import argument, fingerprint, has_star_arguments, subscript_index
 
 if TYPE_CHECKING:
@@ -135,7 +135,8 @@ class Frame(msgspec.Struct, eq=False):
         # What those who give it may know better: a module that is only annotated, and what `args` keeps.
         if value is not None and type(value) is not Method and not (isinstance(value, Module) and value.call is None):
             return value
-        if type(value) is Method and not _may_be_of_another(value.receiver):
+        # Others may know the class of what has a method, if here it is no more than a module, or something.
+        if type(value) is Method and type(value.receiver) is not Other and not _is_only_some(value.receiver):
             return value
         given = value_given(self, node)
         if isinstance(value, Method):
@@ -277,11 +278,18 @@ class Frame(msgspec.Struct, eq=False):
                     return self._handed_back(value, binding.path, steps) or own
                 if binding.path:
                     return _named(unpacked_from(self, binding), steps) or own
-                return self._alias(value, steps) or own
+                return self._alias(value, own, steps) or own
         return own
 
-    def _alias(self, value: cst.BaseExpression, steps: int) -> Thing | None:
-        """What the right-hand side of an assignment hands on; ``None``: something new, such as a part of a file."""
+    def _alias(self, value: cst.BaseExpression, own: Thing, steps: int) -> Thing | None:
+        """What the right-hand side of an assignment hands on; ``None``: something new, such as a part of a file.
+
+        Of ``optimizer or SGD(...)`` what was given, or its ``own`` new thing.
+        """
+        pair = or_default(value)
+        given = None if pair is None else self.thing(pair.given, steps - 1)
+        if given is not None and not given.path and not own.path:
+            return Thing(given.roots | own.roots)
         is_read = isinstance(value, cst.Subscript) and isinstance(self.model.value(value), Loaded)
         is_named = isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.IfExp))
         return self.thing(value, steps - 1) if is_named and not is_read else None
@@ -303,22 +311,12 @@ class Frame(msgspec.Struct, eq=False):
 
     def _published(self, binding: Binding) -> Thing | None:
         """The attribute that a method makes of what it binds: of ``net`` in ``self.net = net``."""
-        scope, frame = binding.scope, self.run_of(binding.scope, of_callers=False)
+        frame = self.run_of(binding.scope, of_callers=False)
         function = None if frame is None else frame.function
-        if frame is None or function is None or function.owner is None or function.self_name is None:
+        name = None if function is None else published(function, binding)
+        if frame is None or function is None or function.owner is None or name is None:
             return None
-        prefix = f"{function.self_name}."
-        attributes = ((key, found) for key, found in scope.bindings.items() if key.startswith(prefix))
-        for key, bindings in attributes:
-            own = [item for item in bindings if len(bindings) == 1 or not is_handed_on(item)]
-            bound = unpacked(own[0]) if len(own) == 1 else None
-            value = None if bound is None else handed_through(self.model, bound)
-            if not isinstance(value, cst.Name) or value.value != binding.key:
-                continue
-            if is_bound_by_way(self.model, value, binding):
-                holder = frame.receiver or Thing(frozenset({function.owner}))
-                return holder.part(key.removeprefix(function.self_name))
-        return None
+        return (frame.receiver or Thing(frozenset({function.owner}))).part(f".{name}")
 
     def _given_back(self, binding: Binding, steps: int) -> Thing | None:
         """What the caller makes of what a function binds and returns: ``net`` of ``net, optimizer = build()``.
@@ -479,9 +477,8 @@ class Frame(msgspec.Struct, eq=False):
         return None
 
 
-def _may_be_of_another(receiver: Value) -> bool:
-    """Whether others may know the class of what has a method: here it is no more than a module, or something."""
-    return type(receiver) is Other or (type(receiver) is Module and receiver.is_only_some)
+def _is_only_some(receiver: Value) -> bool:
+    return type(receiver) is Module and receiver.is_only_some
 
 
 def _named(given: tuple[Frame, cst.BaseExpression] | None, steps: int) -> Thing | None:

@@ -11,8 +11,8 @@ from mllint.semantic.expressions.annotations import annotated
 from mllint.semantic.names.conditions import Told, told
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Batch, NoTensor, Number, Output, Tensor, Unfinished, Value, join
-from mllint.syntax.comparison import comparands
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.comparison import or_default
+from mllint.syntax.shape import dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -93,11 +93,8 @@ def _is_no_tensor(model: "Model", test: cst.BaseExpression, node: cst.BaseExpres
 
 def default_given(model: "Model", node: cst.IfExp) -> cst.BaseExpression | None:
     """What stands for a parameter that nobody has given: ``y`` of ``x if x is not None else y``."""
-    pairs = comparands(node.test) if isinstance(node.test, cst.Comparison) else ()
-    for pair in pairs:
-        given, default = (node.body, node.orelse) if pair.is_negated else (node.orelse, node.body)
-        is_asked = pair.is_identity and constant(pair.others[0]) is None and isinstance(pair.operand, cst.Name)
-        if is_asked and isinstance(given, cst.Name) and dotted_path(pair.operand) == given.value:
-            is_parameter = [item.kind for item in model.reaching(given)] == [BindingKind.PARAMETER]
-            return default if is_parameter else None
-    return None
+    pair = or_default(node)
+    if pair is None or not isinstance(pair.given, cst.Name):
+        return None
+    is_parameter = [item.kind for item in model.reaching(pair.given)] == [BindingKind.PARAMETER]
+    return pair.default if is_parameter else None
