@@ -76,6 +76,7 @@ class Requirements:
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, str], dict[str, str]] = {}
+        self._said: _Said = {}
 
     def of(self, path: str, root: str) -> dict[str, str]:
         """The lowest version of each framework that what stands nearest to a file allows, if it says so.
@@ -85,7 +86,7 @@ class Requirements:
         folder = os.path.dirname(os.path.abspath(path))
         key = (folder, root)
         if key not in self._asked:
-            self._asked[key] = lower_bounds(*_folders(os.path.realpath(folder), root))
+            self._asked[key] = lower_bounds(*_folders(os.path.realpath(folder), root), said=self._said)
         return self._asked[key]
 
 
@@ -100,15 +101,15 @@ def _folders(folder: str, root: str) -> list[str]:
     return folders
 
 
-def lower_bounds(*folders: str) -> dict[str, str]:
+def lower_bounds(*folders: str, said: "_Said | None" = None) -> dict[str, str]:
     """The lowest version of each framework that the first of some folders allows which names it, if it says so.
 
-    Keys are ``torch`` and ``paddle``, values like ``"2.6"``.
+    Keys are ``torch`` and ``paddle``, values like ``"2.6"``. ``said`` remembers what stands in each folder.
     """
-    telling = [folder for folder in folders if _named(folder, says_versions)]
+    known: _Said = {} if said is None else said
     bounds: dict[str, str] = {}
-    for framework, packages in _PACKAGES.items():
-        told = (_lowest(folder, packages, readers) for readers in (_READERS, (_from_readme,)) for folder in telling)
+    for framework in _PACKAGES:
+        told = (_lowest(folder, readers, known).get(framework) for readers in (_LISTS, _MANUALS) for folder in folders)
         bound = next((found[0] for found in told if found is not None), None)
         if bound is not None:
             bounds[framework] = f"{bound[0]}.{bound[1]}"
@@ -125,20 +126,26 @@ def lower_bound(specifier: str) -> Version | None:
     return max(bounds, default=None)
 
 
-def _lowest(root: str, packages: tuple[str, ...], readers: "tuple[_Reader, ...]") -> tuple[Version | None] | None:
-    """The lowest version that the first file which names one of the packages allows, in a one-tuple; ``None``: no
-    file does.
-    """
+def _lowest(folder: str, readers: "tuple[_Reader, ...]", said: "_Said") -> "dict[str, tuple[Version | None]]":
+    """The lowest version of each framework that the first file of a folder which names it allows, in a one-tuple."""
+    key = (folder, readers)
+    if key not in said:
+        said[key] = _read_lowest(folder, readers) if _named(folder, says_versions) else {}
+    return said[key]
+
+
+def _read_lowest(folder: str, readers: "tuple[_Reader, ...]") -> "dict[str, tuple[Version | None]]":
+    found: dict[str, tuple[Version | None]] = {}
     for read in readers:
-        bounds = [
-            lower_bound(specifier) for name, specifier in read(root) if name.lower().replace("_", "-") in packages
-        ]
-        # Lines for several platforms: the code must run with the lowest of them, and one without
-        # a bound allows everything.
-        if bounds:
-            known = [bound for bound in bounds if bound is not None]
-            return (min(known) if len(known) == len(bounds) else None,)
-    return None
+        asked = [(name.lower().replace("_", "-"), specifier) for name, specifier in read(folder)]
+        for framework, packages in _PACKAGES.items():
+            bounds = [lower_bound(specifier) for name, specifier in asked if name in packages]
+            # Lines for several platforms: the code must run with the lowest of them, and one without
+            # a bound allows everything.
+            if bounds and framework not in found:
+                known = [bound for bound in bounds if bound is not None]
+                found[framework] = (min(known) if len(known) == len(bounds) else None,)
+    return found
 
 
 def _split(requirements: Iterable[object]) -> Iterator[tuple[str, str]]:
@@ -290,7 +297,7 @@ def _read(path: str) -> str:
 
 
 _Reader = Callable[[str], Iterator[tuple[str, str]]]
-_READERS: tuple[_Reader, ...] = (
+_LISTS: tuple[_Reader, ...] = (
     _from_pyproject,
     _from_setup_cfg,
     _from_setup_py,
@@ -299,3 +306,6 @@ _READERS: tuple[_Reader, ...] = (
     _from_environment,
     _from_install_script,
 )
+_MANUALS: tuple[_Reader, ...] = (_from_readme,)
+_Said = dict[tuple[str, tuple[_Reader, ...]], dict[str, tuple[Version | None]]]
+"""What the files of each folder say, by those that are read."""

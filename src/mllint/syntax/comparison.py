@@ -88,25 +88,25 @@ class OrDefault(NamedTuple):
 
 def or_default(node: cst.BaseExpression) -> OrDefault | None:
     """The parts of ``x or y``, ``x if x else y``, ``x if x is not None else y`` and these the other way round."""
-    match node:
-        case cst.BooleanOperation(left=left, operator=cst.Or(), right=right):
-            return OrDefault(left, right)
-        case cst.IfExp(test=cst.UnaryOperation(operator=cst.Not(), expression=asked), body=default, orelse=given):
-            pass
-        case cst.IfExp(
-            test=cst.Comparison(
-                left=asked,
-                comparisons=[
-                    cst.ComparisonTarget(operator=cst.Is() | cst.IsNot() as operator, comparator=cst.Name(value="None"))
-                ],
-            ),
-            body=given,
-            orelse=default,
+    kind = node.__class__  # `isinstance` of an abstract class is slow, and most expressions are neither
+    if kind is cst.BooleanOperation:
+        is_or = node.operator.__class__ is cst.Or  # type: ignore[attr-defined]
+        return OrDefault(node.left, node.right) if is_or else None  # type: ignore[attr-defined]
+    if kind is not cst.IfExp:
+        return None
+    assert isinstance(node, cst.IfExp)
+    given, default = node.body, node.orelse
+    match node.test:
+        case cst.UnaryOperation(operator=cst.Not(), expression=asked):
+            given, default = default, given
+        case cst.Comparison(
+            left=asked,
+            comparisons=[
+                cst.ComparisonTarget(operator=cst.Is() | cst.IsNot() as operator, comparator=cst.Name(value="None"))
+            ],
         ):
             given, default = (given, default) if isinstance(operator, cst.IsNot) else (default, given)
-        case cst.IfExp(test=asked, body=given, orelse=default):
+        case asked:
             pass
-        case _:
-            return None
     path = dotted_path(asked)
     return OrDefault(given, default) if path is not None and path == dotted_path(given) else None
