@@ -3,7 +3,7 @@ settings, or methods of objects of which nothing is known.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -78,21 +78,27 @@ def _is_picked_by_name(function: FunctionInfo) -> bool:
 def may_run_without_gradients(function: FunctionInfo | None) -> bool:
     """Whether another file calls a method of such a name, of an object not known, with gradients switched off.
 
-    ``with no_grad(): probe.measure(inputs)`` calls the ``measure`` of whatever it is given. Where several classes have
-    such a method, it says nothing of this one.
+    ``with no_grad(): probe.measure(inputs)`` calls the ``measure`` of whatever it is given. Where several files have
+    such a method, it says something of this one only if all such calls are made so: one of them is of this one then.
     """
     project = None if function is None or function.owner is None else function.model.project
     if function is None or project is None:
         return False
     model, word = function.model, function.name
-    framework = model.framework or "torch"
-    defining = project.users(framework, f"def {word}(")
-    if any(path != model.path for path in defining):
-        return False
-    return any(
-        _is_of_something(other.value(call.func)) and takes(function, call) and other.gradients.off(call) is True
+    defining = project.users(model.framework or "torch", f"def {word}(")
+    is_one_of_several = any(path != model.path for path in defining)
+    off = (
+        other.gradients.off(call) is True
         for other, call in model.calls_elsewhere(word)
+        if _is_of_something(other.value(call.func)) and takes(function, call)
     )
+    return _all_of_some(off) if is_one_of_several else any(off)
+
+
+def _all_of_some(found: Iterable[bool]) -> bool:
+    """Whether all of some things are so, and there are any."""
+    known = list(found)
+    return bool(known) and all(known)
 
 
 def _is_of_something(called: Value | None) -> bool:
