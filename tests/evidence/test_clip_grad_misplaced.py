@@ -60,3 +60,29 @@ def test_torch_clipping_another_network_leaves_the_step_as_it_is(torch: Any) -> 
         return float(stepping.item())
 
     assert stepped(clips=True) == stepped(clips=False) == -100
+
+
+def test_torch_what_is_clipped_in_every_round_is_that_of_the_last(torch: Any) -> None:
+    def gathered(*, always: bool) -> list[float]:
+        model = torch.nn.Linear(2, 1, bias=False)
+        for position in range(2):
+            (10 * model(torch.eye(2)[[position]])).sum().backward()
+            if always or position == 1:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return list(model.weight.grad[0].tolist())
+
+    assert gathered(always=False) == pytest.approx([0.5**0.5] * 2, abs=1e-4)
+    assert gathered(always=True) == pytest.approx([0.0995, 0.9950], abs=1e-4)
+
+
+def test_paddle_what_is_clipped_in_every_round_is_that_of_the_last(paddle: Any) -> None:
+    def gathered(*, always: bool) -> list[float]:
+        layer = paddle.nn.Linear(2, 1, bias_attr=False)
+        for position in range(2):
+            (10 * layer(paddle.eye(2)[position : position + 1])).sum().backward()
+            if always or position == 1:
+                paddle.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+        return list(layer.weight.grad.flatten().tolist())
+
+    assert gathered(always=False) == pytest.approx([0.5**0.5] * 2, abs=1e-4)
+    assert gathered(always=True) == pytest.approx([0.0995, 0.9950], abs=1e-4)

@@ -3,7 +3,9 @@
 Finds gradients that are clipped after `optimizer.step()` has used them, or before `backward()` has computed them;
 also by the `clip_grad_norm_` of accelerate's `Accelerator`. And those that are clipped in a loop that neither computes
 gradients nor uses them, behind one that does: what is left there of the training changes nothing. And those of one
-network that are clipped for the step of another one's optimizer, and cleared before their own.
+network that are clipped for the step of another one's optimizer, and cleared before their own. And gradients that add
+up over several rounds, where each of them clips what is there so far: the step is taken in some rounds, the clip is not
+under its condition.
 
 ## Why is this bad?
 
@@ -11,6 +13,10 @@ Nothing is clipped. Behind the step the weights have moved already, along the wh
 cleared before the next one. Before `backward()` there are no gradients, or those of the last round: `clip_grad_norm_`
 finds a norm of zero and says nothing. (`clip_grad_value_` raises a `RuntimeError` in PyTorch where no gradient has ever
 been computed.) The training goes on as if there were no limit.
+
+Where gradients add up, the first clip scales down what the first round has added, the next one scales that down again
+together with what came to it, and so on: where the limit is reached, the step goes nearly along the gradient of the
+last round alone, and the large batch is a small one.
 
 ## Example
 
@@ -46,11 +52,12 @@ for _ in range(100):
 
 ## What it leaves alone
 
-Clips that on any way find gradients of which no step has made use, whichever loss they are of: in trainings with
-several optimizers, and where gradients add up over several rounds. Steps of an optimizer that may belong to another
-module; weights that are clipped (`parameter.data.clamp_(-1, 1)`), as Wasserstein GANs do it after the step; an infinite
-limit, which only measures; clips behind gradients that are cleared too early, which ML302 reports; and what comes
-behind a call that is given the loss, the optimizer or the module and cannot be looked into.
+Clips that on any way find gradients of which no step has made use, whichever loss they are of, in trainings with
+several optimizers, too. Of gradients that add up, those whose step waits for anything but the number of a round, that
+are cleared in every round all the same (ML303), unscaled by a scaler (ML306), or changed by hand. Steps of an optimizer
+that may belong to another module; weights that are clipped (`parameter.data.clamp_(-1, 1)`), as Wasserstein GANs do it
+after the step; an infinite limit, which only measures; clips behind gradients that are cleared too early, which ML302
+reports; and what comes behind a call that is given the loss, the optimizer or the module and cannot be looked into.
 
 For the step of another network: clips beside which those of that network are clipped too, and networks of which it is
 not certain which optimizer has them.
@@ -81,7 +88,7 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.events.participants import goes_through_scaler
 from mllint.semantic.events.steps import Event
 from mllint.semantic.flow import CLIPPING_WORDS, clips
-from mllint.semantic.training.clipping import When, misplaced_clip
+from mllint.semantic.training.clipping import When, clipped_too_often, misplaced_clip
 
 rule = Rule(
     code="ML305",
@@ -97,10 +104,12 @@ _MESSAGES: dict[When, str] = {
     "before backward": "the gradients are clipped before `backward()` computes them: nothing is clipped",
     "without gradients": "no gradients are computed in this loop: clipping them does nothing",
     "of another": "these gradients are cleared before a step uses them: the next one is of others",
+    "too often": "clipped in every round, the step is taken in some: early rounds count for less",
 }
 _HELP: dict[When, str] = {
     "without gradients": "drop it here",
     "of another": "clip the parameters of the optimizer that steps",
+    "too often": "clip them once, right before the step, under the same condition",
 }
 
 
@@ -108,7 +117,7 @@ _HELP: dict[When, str] = {
 def check(module: cst.Module, context: Context) -> Iterator[Finding]:
     """Report the calls that clip."""
     for call in clips(context.model):
-        misplaced = misplaced_clip(context.model, call)
+        misplaced = misplaced_clip(context.model, call) or clipped_too_often(context.model, call)
         if misplaced is not None:
             when, event = misplaced
             yield Finding(call, _MESSAGES[when], _HELP.get(when), fix=partial(_fix, call, when, event, context))

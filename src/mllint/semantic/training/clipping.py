@@ -14,6 +14,7 @@ from mllint.semantic.events.participants import is_given, is_given_optimizer, lo
 from mllint.semantic.events.steps import UPDATES, Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.training.cleared_early import clears_before_step
+from mllint.semantic.training.gradient_rounds import step_of_more_rounds
 from mllint.semantic.training.guards import exclude_each_other, not_excluded
 from mllint.semantic.training.nearby import word_before, word_behind
 from mllint.semantic.training.paths import Paths
@@ -31,7 +32,7 @@ _FULL = "full"
 _State = Event | str | frozenset[Thing | None] | None
 """What gradients are: nothing in particular, full, what the event (a step, or one that clears) left, or used by some of
 the optimizers to which they may belong."""
-When = Literal["after the step", "before backward", "without gradients", "of another"]
+When = Literal["after the step", "before backward", "without gradients", "of another", "too often"]
 
 
 def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | None:
@@ -51,9 +52,15 @@ def misplaced_clip(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | No
     return found
 
 
+def clipped_too_often(model: "Model", clip: cst.CSTNode) -> tuple[When, Event] | None:
+    """Whether a call clips in every round gradients that add up over several, and the step that uses them then."""
+    step = None if _only_measures(clip) else step_of_more_rounds(model, clip)
+    return None if step is None else ("too often", step)
+
+
 def _misplaced(occurrence: Occurrence) -> tuple[When, Event] | None:
     run, clip = occurrence.run, occurrence.event
-    if run.is_cut or _only_measures(clip):
+    if run.is_cut or _only_measures(clip.node):
         return None
     found = [None if target is None else _misplaced_for(run, clip, target) for target in _targets(clip)]
     times = {None if item is None else item[0] for item in found}
@@ -170,9 +177,9 @@ def _has_no_gradients(inside: list[Event]) -> bool:
     )
 
 
-def _only_measures(clip: Event) -> bool:
+def _only_measures(clip: cst.CSTNode) -> bool:
     """Whether the limit is infinite: the call gives the norm, and changes nothing."""
-    limit = argument(clip.node, 1, "max_norm") if isinstance(clip.node, cst.Call) else None
+    limit = argument(clip, 1, "max_norm") if isinstance(clip, cst.Call) else None
     return limit is not None and is_infinite(limit.value)
 
 

@@ -1,4 +1,4 @@
-"""Gradients that are meant to add up over several rounds, and are cleared in every one."""
+"""Gradients that are meant to add up over several rounds, and are cleared or clipped in every one."""
 
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,50 @@ def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
     if any(event.kind in UPDATES and not exclude_each_other(event, step) for event in inside):
         return None
     return step if step.thing == zero.thing or _may_update(zero, step) else None
+
+
+def step_of_more_rounds(model: "Model", clip: cst.CSTNode) -> Event | None:
+    """The step, taken only in some rounds, of gradients that a call clips in every round, before all have added to them.
+
+    Where they are cleared in every round, too, nothing adds up (ML303).
+    """
+    found: Event | None = None
+    asked = isinstance(clip, cst.Call) and not steps_in_every_round(model, clip)
+    for occurrence in model.runs.each(clip, by_hand=True) if asked else ():
+        step = _step_of_more_rounds(occurrence) if occurrence.event.kind is Kind.CLIP else None
+        if step is None:
+            return None
+        found = step
+    return found
+
+
+def _step_of_more_rounds(occurrence: Occurrence) -> Event | None:
+    run, clip = occurrence.run, occurrence.event
+    loop = clip.loops[-1] if clip.loops else None
+    if run.is_cut or loop is None or not _happens_in_all_rounds(clip, loop) or happens_in_some_rounds(clip, loop):
+        return None
+    inside = tuple(event for event in events(loop.body) if not is_on_another_way(event, clip))
+    steps = [event for event in inside if event.kind in UPDATES]
+    if not steps or any(event.thing is None or event.loops[-1] is not loop for event in steps):
+        return None
+    if len({event.thing for event in steps}) > 1 or updates(clip.frame, steps[0].thing, clip.thing) is False:
+        return None
+    if any(_handles_gradients(event, clip, steps[0]) for event in inside) or not _computes_in_every_round(loop):
+        return None
+    counted = [event for event in inside if event.kind in (*UPDATES, Kind.ZERO)]
+    before = inside[: inside.index(clip)]
+    is_behind = any(event.kind is Kind.BACKWARD for event in before) and not any(event in before for event in steps)
+    return steps[0] if is_behind and all(happens_in_some_rounds(event, loop) for event in counted) else None
+
+
+def _handles_gradients(event: Event, clip: Event, step: Event) -> bool:
+    """Whether an event changes gradients by hand, or may do something to them that cannot be looked into.
+
+    Those that a scaler divides by its factor can be clipped where it does so alone, which ML306 says.
+    """
+    if event.kind is Kind.UNKNOWN:
+        return event.concerns(step.thing) or event.concerns(clip.thing)
+    return event.kind in (Kind.WRITE_GRADIENT, Kind.UNSCALE)
 
 
 def _may_use(event: Event, zero: Event) -> bool:
