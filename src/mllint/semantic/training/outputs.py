@@ -9,12 +9,14 @@ import libcst as cst
 from mllint.semantic.events.participants import places_of
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.events.things import Frame
+from mllint.semantic.expressions.arguments import given_to
 from mllint.semantic.modules.other_objects import is_touched_from_outside
 from mllint.semantic.modules.weights import has_weights
+from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
-from mllint.semantic.values import Module, Tensor
+from mllint.semantic.values import Function, Module, Tensor
 from mllint.syntax.shape import called_on, dotted_path, integer_literal, is_target, last_word, subscript_index
 from mllint.syntax.walk import children, names_in, subtree
 
@@ -33,6 +35,7 @@ _KEEPING = frozenset({
     "relu", "reshape", "sigmoid", "softmax", "sqrt", "squeeze", "sum", "tanh", "transpose", "unsqueeze", "view",
 })  # fmt: skip
 """Methods that give a tensor on the same graph."""
+_ASKING = frozenset({"builtins.isinstance", "torch.is_tensor", "paddle.is_tensor", "builtins.len", "builtins.type"})
 _WITH_PLACES = frozenset({"max", "min", "sort", "topk"})
 """Methods that give values on the same graph first, and second where they stood."""
 
@@ -83,14 +86,36 @@ def _is_cut(
     if word is not None:
         return True if word in cutting else None
     holder = model.tree.parent(end)
-    if isinstance(holder, cst.Arg) and id(model.tree.parent(holder)) in calls:
-        return None
+    call = model.tree.parent(holder) if isinstance(holder, cst.Arg) else None
+    if isinstance(holder, cst.Arg) and isinstance(call, cst.Call):
+        return None if id(call) in calls else _is_argument_cut(model, call, holder, steps, cutting)
     if steps == 0 or not isinstance(holder, cst.Assign) or holder.value is not end:
         return False
     found = [_is_binding_cut(model, item, calls, steps, cutting) for item in bound_by(model, holder)]
     if not found or False in found:
         return False
     return True if True in found else None
+
+
+def _is_argument_cut(model: "Model", call: cst.Call, arg: cst.Arg, steps: int, cutting: frozenset[str]) -> bool | None:
+    """Whether a function of the project takes what it is given off its graph wherever it reads it: ``to_array(out)``.
+
+    Or what it gives is taken off its graph, where it does nothing but compute that.
+    """
+    if model.qualified_name(call.func) in _ASKING:
+        return None
+    callee = model.value(call.func) if steps else None
+    info = callee.definition if isinstance(callee, Function) else None
+    if not isinstance(callee, Function) or info is None or not info.is_plain or not info.is_transparent:
+        return False
+    parameter = given_to(info, call, arg, 0 if callee.receiver is None else 1)
+    own = [] if parameter is None else info.scope.bindings.get(parameter.name.value, [])
+    first = next((item for item in own if item.kind is BindingKind.PARAMETER), None)
+    read = [] if first is None else list(uses(info.model, first))
+    found = {_is_cut(info.model, node, set(), steps - 1, cutting) for node in read}
+    if read and False not in found:
+        return True if True in found else None
+    return _only_computes(info) and _is_cut(model, call, set(), steps - 1, cutting)
 
 
 def _is_binding_cut(
@@ -230,6 +255,24 @@ def _gives_tensor(model: "Model", call: cst.Call) -> bool:
         return called.name is not None and has_weights(model, call.func) is False
     is_of_framework = (model.qualified_name(call.func) or "").startswith(("torch.", "paddle."))
     return is_of_framework and isinstance(model.value(call), Tensor)
+
+
+def _only_computes(function: FunctionInfo) -> bool:
+    """Whether a function does nothing but bind names of its own and give something back: it keeps nothing."""
+    if function.owner is not None or not function.is_plain or not function.is_transparent or function.scope.outer_names:
+        return False
+    for node in subtree(function.node.body):
+        match node:
+            case cst.Expr() if not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString)):
+                return False
+            case (
+                cst.AssignTarget(target=cst.Attribute() | cst.Subscript())
+                | cst.AugAssign(target=cst.Attribute() | cst.Subscript())
+            ):
+                return False
+            case cst.FunctionDef() | cst.Lambda() | cst.NamedExpr() | cst.Raise():
+                return False
+    return True
 
 
 def comes_from(frame: Frame, expression: cst.CSTNode, source: cst.CSTNode) -> bool:
