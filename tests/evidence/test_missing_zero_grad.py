@@ -251,3 +251,21 @@ def test_paddle_the_loss_of_another_network_adds_to_gradients_before_the_step(pa
     maker.clear_gradients()
     maker_loss.backward()
     assert not paddle.equal_all(judge.weight.grad, own).item()
+
+
+def test_torch_gradients_of_an_evaluation_stay_for_the_next_step(torch: Any) -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(1, 1, bias=False), torch.nn.Dropout(0.0))
+    network.eval()
+    network(torch.full((1, 1), 5.0)).sum().backward()
+    network.train()
+    network(torch.ones(1, 1)).sum().backward()
+    assert network[0].weight.grad.item() == 6
+
+
+def test_paddle_gradients_of_an_evaluation_stay_for_the_next_step(paddle: Any) -> None:
+    network = paddle.nn.Sequential(paddle.nn.Linear(1, 1, bias_attr=False), paddle.nn.Dropout(0.0))
+    network.eval()
+    network(paddle.full([1, 1], 5.0)).sum().backward()
+    network.train()
+    network(paddle.ones([1, 1])).sum().backward()
+    assert float(network[0].weight.grad.sum()) == 6

@@ -11,7 +11,9 @@ project, and some of those who call it in a loop clear the gradients, the calls 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them, or adds some behind its
 own. And, where one optimizer steps twice in a body that clears its gradients, the step that also uses those which the
-other step has used already.
+other step has used already. And gradients that are computed while the network is evaluated, by a function for both,
+`run_epoch(loader, optimizer=None)`, which leaves out the step and what clears them, but not `backward()`: the first
+step of the next training uses them together with its own.
 
 ## Why is this bad?
 
@@ -73,6 +75,8 @@ Of networks that play against each other those that anything freezes or thaws, l
 gradients otherwise (`autograd.grad`, `backward(inputs=...)`), optimizers of which it is not known which networks they
 have, and losses that are not made right there of what the network gives.
 
+Gradients of an evaluation that are cleared before the training computes its own, or that anything in the evaluation, or
+in what it calls, reads or asks for otherwise; and networks that are trained in evaluation mode.
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
 counts as one where the loop computes gradients too.
 
@@ -100,6 +104,7 @@ from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.flow import optimizer_of
 from mllint.semantic.training.foreign_gradients import uses_foreign_gradients
 from mllint.semantic.training.forgetful_callers import forgetful_calls, forgetful_calls_of_others
+from mllint.semantic.training.left_gradients import is_left_by_evaluation
 from mllint.semantic.training.updates_by_hand import updates_by_hand
 from mllint.semantic.training.used_again import uses_gradients_again
 from mllint.semantic.training.zeroing import accumulates_without_end
@@ -114,6 +119,7 @@ _IN_CLOSURE = "the closure never clears the gradients: they add up over its call
 _IN_THIS_LOOP = "the gradients are never cleared in this loop: each step uses the sum of its rounds"
 _AGAIN = "this step also uses the gradients that the step before it has used already"
 _LIKE_OTHERS = "clear them in every round, as others do who call this"
+_OF_EVALUATION = "where this evaluates, its gradients stay, and the training adds its own to them"
 _FOREIGN = "this step also uses the gradients that another network's loss has {}"
 
 rule = Rule(
@@ -154,6 +160,13 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         # Behind the step would be too early where another network's loss comes before the next round.
         fix=None if uses_foreign_gradients(context.model, call) else lambda: _fix(call, text, context),
     )
+
+
+@rule.on_method("backward")
+def check_evaluation(call: cst.Call, context: Context) -> Iterator[Finding]:
+    """Report the gradients that an evaluation leaves to the training."""
+    if not is_test_code(context.model) and is_left_by_evaluation(context.model, call):
+        yield Finding(call, _OF_EVALUATION, "compute none where it evaluates: leave out `backward()` with the step")
 
 
 @rule.on(cst.Module, mentions=("optim",))

@@ -128,7 +128,7 @@ def _step_behind_rounds(occurrence: Occurrence) -> Event | None:
 
 
 def step_of_more_rounds(model: "Model", clip: cst.CSTNode) -> Event | None:
-    """The step, taken only in some rounds, of gradients that a call clips in every round, before all have added to them.
+    """The step, taken only in some rounds, of gradients that a call clips in every round, before all have added some.
 
     Where they are cleared in every round, too, nothing adds up (ML303).
     """
