@@ -11,9 +11,8 @@ project, and some of those who call it in a loop clear the gradients, the calls 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them, or adds some behind its
 own. And, where one optimizer steps twice in a body that clears its gradients, the step that also uses those which the
-other step has used already. And gradients that are computed while the network is evaluated, by a function for both,
-`run_epoch(loader, optimizer=None)`, which leaves out the step and what clears them, but not `backward()`: the first
-step of the next training uses them together with its own.
+other step has used already. And gradients that an evaluation leaves to the next training: by a function for both,
+`run_epoch(loader, optimizer=None)`, which leaves out the step and what clears them, but not `backward()`.
 
 ## Why is this bad?
 
@@ -91,7 +90,6 @@ No fix is offered where the loss of another network leaves gradients behind the 
 - [paddle.optimizer.Optimizer.clear_grad](https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/optimizer/Optimizer_en.html)
 """
 
-import itertools
 from collections.abc import Iterator
 
 import libcst as cst
@@ -106,10 +104,9 @@ from mllint.semantic.training.foreign_gradients import uses_foreign_gradients
 from mllint.semantic.training.forgetful_callers import forgetful_calls, forgetful_calls_of_others
 from mllint.semantic.training.left_gradients import is_left_by_evaluation
 from mllint.semantic.training.updates_by_hand import updates_by_hand
-from mllint.semantic.training.used_again import uses_gradients_again
+from mllint.semantic.training.used_again import precedes_another_step, uses_gradients_again
 from mllint.semantic.training.zeroing import accumulates_without_end
 from mllint.semantic.values import Object
-from mllint.syntax.shape import fingerprint, last_word
 
 _FURTHER_OUT = "the gradients are cleared outside of the loop: every step uses the sum of its rounds"
 _SELDOM = "the gradients are cleared in some rounds only: the steps between use their sum"
@@ -144,7 +141,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
             yield Finding(caller, _IN_THIS_LOOP, _LIKE_OTHERS, fix=None)
         return
     optimizer = optimizer_of(context.model, call)
-    if optimizer is not None and _precedes_another_step(call, optimizer, context):
+    if optimizer is not None and precedes_another_step(context.model, call, optimizer):
         return
     method = "zero_grad"
     if context.model.framework == "paddle":
@@ -200,19 +197,6 @@ def _of_another(step: cst.Call, context: Context) -> Iterator[Finding]:
     method = "clear_grad" if context.model.framework == "paddle" else "zero_grad"
     written = method if optimizer is None else f"{context.text(optimizer)}.{method}"
     yield Finding(step, message, f"call `{written}()` before the `backward()` of its own loss")
-
-
-def _precedes_another_step(call: cst.Call, optimizer: cst.BaseExpression, context: Context) -> bool:
-    """Whether the same optimizer steps once more below in the same block: what mends the last mends both."""
-    line = context.parent(context.statement(call))
-    block = None if line is None else context.parent(line)
-    lines = block.body if isinstance(block, (cst.IndentedBlock, cst.Module)) else ()
-    below = itertools.islice(itertools.dropwhile(lambda item: item is not line, lines), 1, None)
-    rows = (item for item in below if isinstance(item, cst.SimpleStatementLine))
-    parts = (part.value for row in rows for part in row.body if isinstance(part, cst.Expr))
-    calls = (part for part in parts if isinstance(part, cst.Call) and last_word(part.func) in ("step", "minimize"))
-    steps = (optimizer_of(context.model, other) for other in calls)
-    return any(other is not None and fingerprint(other) == fingerprint(optimizer) for other in steps)
 
 
 def _is_of_fluid(optimizer: cst.BaseExpression | None, context: Context) -> bool:

@@ -7,6 +7,7 @@ import libcst as cst
 from mllint.semantic.events.owners import updates
 from mllint.semantic.events.steps import UPDATES, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
+from mllint.semantic.training.nearby import steps_in_same_block
 from mllint.semantic.training.runs import Occurrence, Run
 from mllint.semantic.training.training_modes import EVAL, TRAIN, TRAINED, modes_before, records_graph
 from mllint.semantic.training.wanted_gradients import GRADIENT_WORDS, says_gradients
@@ -15,7 +16,6 @@ from mllint.semantic.training.zeroing import may_clear
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-_STEPPING = ("step", "minimize")
 _WANTING = GRADIENT_WORDS - {"backward", "set_grad_enabled"}
 """Words of code that does something with the gradients itself."""
 _EVALUATED, _TRAINED = frozenset({EVAL}), frozenset({TRAIN, TRAINED})
@@ -26,18 +26,9 @@ def is_left_by_evaluation(model: "Model", backward: cst.Call) -> bool:
 
     So it is in a function for both, ``run_epoch(loader, optimizer=None)``, that leaves out nothing but the step.
     """
-    if _steps_beside(model, backward):
+    if steps_in_same_block(model, backward):
         return False
     return any(_is_left(item) for item in model.runs.each(backward, by_hand=True))
-
-
-def _steps_beside(model: "Model", backward: cst.Call) -> bool:
-    """Whether something steps in the same block: the usual case, which is never a part of an evaluation."""
-    line = model.tree.nearest(backward, cst.SimpleStatementLine)
-    block = None if line is None else model.tree.parent(line)
-    stepping = (call for word in _STEPPING for call in model.calls_by_word.get(word, ()))
-    lines = (model.tree.nearest(call, cst.SimpleStatementLine) for call in stepping)
-    return any(item is not None and model.tree.parent(item) is block for item in lines)
 
 
 def _is_left(occurrence: Occurrence) -> bool:

@@ -70,6 +70,15 @@ def _calls_beside(model: "Model", node: cst.CSTNode, word: str) -> Iterator[cst.
             yield call
 
 
+def steps_in_same_block(model: "Model", backward: cst.Call) -> bool:
+    """Whether something steps in the very block in which gradients are computed, as it is in most trainings."""
+    line = model.tree.nearest(backward, cst.SimpleStatementLine)
+    block = None if line is None else model.tree.parent(line)
+    calls = (call for word in ("step", "minimize") for call in _calls_beside(model, backward, word))
+    lines = (model.tree.nearest(call, cst.SimpleStatementLine) for call in calls)
+    return any(item is not None and model.tree.parent(item) is block for item in lines)
+
+
 def stand_in_two_arms(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
     """Whether two nodes stand in two arms of one ``if``: no round that takes the one need come by the other."""
     ways = [(node, *model.tree.ancestors(node)) for node in (one, other)]

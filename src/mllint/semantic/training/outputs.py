@@ -106,9 +106,9 @@ def _is_argument_cut(model: "Model", call: cst.Call, arg: cst.Arg, steps: int, c
         return None
     callee = model.value(call.func) if steps else None
     info = callee.definition if isinstance(callee, Function) else None
-    if not isinstance(callee, Function) or info is None or not info.is_plain or not info.is_transparent:
+    if info is None or info.owner is not None or not info.is_plain or not info.is_transparent:
         return False
-    parameter = given_to(info, call, arg, 0 if callee.receiver is None else 1)
+    parameter = given_to(info, call, arg, 0)
     own = [] if parameter is None else info.scope.bindings.get(parameter.name.value, [])
     first = next((item for item in own if item.kind is BindingKind.PARAMETER), None)
     read = [] if first is None else list(uses(info.model, first))

@@ -1,5 +1,6 @@
 """Gradients that a step has used, and that nobody clears before the next step of that optimizer in the same body."""
 
+import itertools
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -76,3 +77,16 @@ def _advance(state: str, event: Event, *, step: Event) -> str:
             is_sister = event.thing == step.thing and event.frame is step.frame and not computes_by_itself(event)
             return _USED if is_sister else _BEGIN
     return state
+
+
+def precedes_another_step(model: "Model", call: cst.Call, optimizer: cst.BaseExpression) -> bool:
+    """Whether the same optimizer steps once more below in the same block: what mends the last mends both."""
+    line = model.tree.nearest(call, cst.SimpleStatementLine)
+    block = None if line is None else model.tree.parent(line)
+    lines = block.body if isinstance(block, (cst.IndentedBlock, cst.Module)) else ()
+    below = itertools.islice(itertools.dropwhile(lambda item: item is not line, lines), 1, None)
+    rows = (item for item in below if isinstance(item, cst.SimpleStatementLine))
+    parts = (part.value for row in rows for part in row.body if isinstance(part, cst.Expr))
+    calls = (part for part in parts if isinstance(part, cst.Call) and last_word(part.func) in ("step", "minimize"))
+    steps = (optimizer_of(model, other) for other in calls)
+    return any(other is not None and fingerprint(other) == fingerprint(optimizer) for other in steps)
