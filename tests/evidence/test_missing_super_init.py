@@ -380,3 +380,33 @@ def test_paddle_own_getattr_does_not_make_up_for_it(paddle: Any) -> None:
         part()
     with pytest.raises((AttributeError, ValueError)):
         settings()(paddle.ones([2]))
+
+
+def holders(nn: Any, base: Any) -> type:
+    """A class without a ``forward`` that only keeps `None`, and is given a layer later."""
+
+    class Holder(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.decoder = None
+
+        def build(self) -> None:
+            self.decoder = nn.Linear(2, 2)
+
+        def is_in_training(self) -> bool:
+            return bool(self.training)
+
+    return Holder
+
+
+@pytest.mark.parametrize("method", ["build", "parameters", "state_dict", "train", "children", "is_in_training"])
+def test_torch_made_without_complaint_and_of_no_use(torch: Any, method: str) -> None:
+    holder = holders(torch.nn, torch.nn.Module)()
+    with pytest.raises(AttributeError):
+        list(getattr(holder, method)())
+
+
+@pytest.mark.parametrize("method", ["build", "parameters", "state_dict", "train", "children", "is_in_training"])
+def test_paddle_made_without_complaint_and_of_no_use(paddle: Any, method: str) -> None:
+    holder = holders(paddle.nn, paddle.nn.Layer)()
+    with pytest.raises((AttributeError, ValueError)):
+        list(getattr(holder, method)())

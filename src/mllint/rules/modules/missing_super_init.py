@@ -3,7 +3,9 @@
 Finds modules whose `__init__` does not call the `__init__` of the framework's class, calls it too late, or writes the
 call so that it does something else: `super().__init__` without parentheses, `super().__init__(self)`, `super(Other,
 self).__init__()`, `Base.__init__()` without `self`, `super().__init()`. Also constructors that Python does not take for
-one, because of their name: `_init_`, `_init__`, `__int__(self, size)`.
+one, because of their name: `_init_`, `_init__`, `__int__(self, size)`. A class without a `forward` is one of these
+modules where it registers something in any method, asks for what is registered (`self.parameters()`), or declares an
+attribute that is to hold a module: `self.decoder: nn.Module = None`.
 
 ## Why is this bad?
 
@@ -44,9 +46,9 @@ class Net(nn.Module):
 `nn.Module.__init__(self)`, `Base.__init__(self, ...)`, `super(Net, self).__init__()`, a call in another method that
 `__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call (plain
 tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own, or with a
-`__getattr__` that may give the tables of another module. Classes that are modules by name only: nothing is registered,
-and there is no `forward` to call, none that a layer of the framework has either, or it is a builder that makes objects
-of the module class from which it derives. Tests: one that passes does without the tables. Methods of an odd name that
+`__getattr__` that may give the tables of another module. Classes that are modules by name only: nothing is registered or
+asked for, and there is no `forward` to call, none that a layer of the framework has either, or it is a builder that
+makes objects of the module class from which it derives. Tests: one that passes does without the tables. Methods of an odd name that
 the project mentions, and `__int__(self)`, which makes a number.
 
 ## Fix safety

@@ -2,21 +2,26 @@
 
 import enum
 import itertools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import libcst as cst
 
 from mllint.knowledge import lookup
-from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
-from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.modules.registering import (
+    declares_module,
+    registered_by,
+    registered_in_a_branch,
+    registered_on,
+    registers,
+    small_statements,
+    uses_itself,
+)
 from mllint.semantic.names.conditions import leaves
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.remembered import worked_out_once
-from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.names.uses import attributes
-from mllint.semantic.values import ClassObject, Module, Symbol, Tensor
-from mllint.syntax.shape import dotted_path, is_super_call, last_statement
+from mllint.semantic.values import ClassObject, Module, Symbol
+from mllint.syntax.shape import dotted_path, is_super_call
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -29,7 +34,6 @@ _MISSPELLED = frozenset({
 })  # fmt: skip
 _KNOWN_BASES = ("torch.nn.", "paddle.nn.", "builtins.", "typing.", "abc.")
 _MISSPELLED_CALLS = _MISSPELLED | {"__init", "_init", "init"}
-_REGISTERS = ADDING_MODULES | ADDING_PARAMETERS | {"register_buffer"}
 
 
 class Form(enum.Enum):
@@ -249,7 +253,7 @@ def _is_meant_as_constructor(definition: "ClassInfo", method: "FunctionInfo") ->
 
 
 def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
-    """Whether the tables of the module are used: ``__init__`` registers something, or there is a ``forward`` to call.
+    """Whether the tables of the module are used: a method registers something, or there is a ``forward`` to call.
 
     Also one that it inherits from a layer. A class that only calls itself a module goes without, and one that is yet to
     be written.
@@ -262,10 +266,12 @@ def needs_it(definition: "ClassInfo", method: "FunctionInfo") -> bool:
         written = (
             item for name, item in definition.methods.items() if not name.startswith("__") and item is not forward
         )
-        return not all(item.is_left_open for item in written) and _registers(definition, method)
+        return not all(item.is_left_open for item in written) and registers(definition, method)
     if (forward is not None or _is_of_layer(definition)) and definition.method("__call__") is None:
         return True
-    return _registers(definition, method) or any(_relies_on_it(info, definition) for info in definition.subclasses)
+    if registers(definition, method) or declares_module(definition, method) or uses_itself(definition, method):
+        return True
+    return any(_relies_on_it(info, definition) for info in definition.subclasses)
 
 
 def _is_of_layer(definition: "ClassInfo") -> bool:
@@ -273,12 +279,6 @@ def _is_of_layer(definition: "ClassInfo") -> bool:
     of_framework = (name for name in definition.library_bases if name.startswith(("torch.nn.", "paddle.nn.")))
     known = [lookup.class_(name) for name in of_framework if name not in ROOTS]
     return any(fact is not None and fact.kind in ("layer", "loss", "rnn", "container") for fact in known)
-
-
-def _registers(definition: "ClassInfo", method: "FunctionInfo", kind: type = cst.CSTNode) -> bool:
-    """Whether a line of the method's body, a statement of some kind, surely registers something."""
-    parts = (part for line in method.node.body.body for part in _small_statements(line) if isinstance(part, kind))
-    return any(_registered_by(definition, method, part) is not None for part in parts)
 
 
 def _relies_on_it(info: "ClassInfo", definition: "ClassInfo") -> bool:
@@ -297,15 +297,8 @@ def _relies_on_it(info: "ClassInfo", definition: "ClassInfo") -> bool:
         return is_called
     calls = [item for item in mentions(info) if item.form is Form.RIGHT]
     is_passed_on = bool(calls) and all(is_super(info.model, item) for item in calls)
-    is_module = is_called or _registers(info, own)
+    is_module = is_called or registers(info, own)
     return is_module and is_passed_on and not may_be_initialized_otherwise(info, own)
-
-
-def _small_statements(line: cst.CSTNode) -> Sequence[cst.CSTNode]:
-    """The statements on a line of a body; none for a compound one."""
-    if isinstance(line, cst.SimpleStatementLine):
-        return line.body
-    return (line,) if isinstance(line, cst.BaseSmallStatement) else ()
 
 
 def may_be_initialized_otherwise(definition: "ClassInfo", method: "FunctionInfo") -> bool:
@@ -315,7 +308,7 @@ def may_be_initialized_otherwise(definition: "ClassInfo", method: "FunctionInfo"
     if any(definition.method(name) for name in ("__new__", "__setattr__", "__getattribute__")):
         return True
     answers = definition.method("__getattr__")  # which an assignment does not ask
-    sets_parts = answers is not None and _registers(definition, method, cst.Assign)
+    sets_parts = answers is not None and registers(definition, method, cst.Assign)
     if answers is not None and not (sets_parts or _has_no_tables(definition, method, answers)):
         return True
     if any(_is_own_metaclass(info, keyword) for info in definition.lineage for keyword in info.node.keywords):
@@ -354,7 +347,7 @@ def _is_own_metaclass(definition: "ClassInfo", keyword: cst.Arg) -> bool:
 
 
 def _raises_always(body: cst.BaseSuite) -> bool:
-    return any(isinstance(part, cst.Raise) for line in body.body for part in _small_statements(line))
+    return any(isinstance(part, cst.Raise) for line in body.body for part in small_statements(line))
 
 
 def _hands_on(definition: "ClassInfo", method: "FunctionInfo") -> bool:
@@ -365,7 +358,7 @@ def _hands_on(definition: "ClassInfo", method: "FunctionInfo") -> bool:
     model = definition.model
     if method.self_name is None:
         return True
-    early = list(itertools.takewhile(lambda line: not _registered_on(definition, method, line), method.node.body.body))
+    early = list(itertools.takewhile(lambda line: not registered_on(definition, method, line), method.node.body.body))
     for name in model.names_by_word.get(method.self_name, ()):
         is_early = any(model.tree.is_inside(name, line) for line in early)
         if not is_early or method_of_receiver(model, name) is not method:
@@ -400,71 +393,16 @@ def called_late(definition: "ClassInfo", method: "FunctionInfo", right: list[Men
     calls = {id(mention.attribute) for mention in right}
     needs: str | None = None
     for line in method.node.body.body:
-        for part in _small_statements(line):
+        for part in small_statements(line):
             call = part.value if isinstance(part, cst.Expr) else None
             if isinstance(call, cst.Call) and id(call.func) in calls:
                 return None if needs is None else Late(call, needs)
-            needs = needs or _registered_by(definition, method, part)
+            needs = needs or registered_by(definition, method, part)
         if needs is None and isinstance(line, cst.If):
-            needs = _registered_in_a_branch(definition, method, line)
+            needs = registered_in_a_branch(definition, method, line)
         if any(model.tree.is_inside(mention.attribute, line) for mention in right):
             return None  # it stands under `if`, `with` or `try`
     return None
-
-
-def _registered_in_a_branch(definition: "ClassInfo", method: "FunctionInfo", branch: cst.If) -> str | None:
-    """What a branch of an ``if`` surely registers that is not left before its end.
-
-    Whoever comes there gets no further, whatever the other branches do.
-    """
-    current: cst.If | cst.Else | None = branch
-    while current is not None:
-        if not isinstance(last_statement(current.body), (cst.Return, cst.Raise)):
-            for line in current.body.body:
-                needs = _registered_on(definition, method, line)
-                if isinstance(line, cst.If):
-                    needs = _registered_in_a_branch(definition, method, line)
-                if needs is not None:
-                    return needs
-        current = None if isinstance(current, cst.Else) else current.orelse
-    return None
-
-
-def _registered_on(definition: "ClassInfo", method: "FunctionInfo", line: cst.CSTNode) -> str | None:
-    """What the first statement on a line that surely registers something does."""
-    names = (_registered_by(definition, method, part) for part in _small_statements(line))
-    return next(filter(None, names), None)
-
-
-def _registered_by(definition: "ClassInfo", method: "FunctionInfo", part: cst.CSTNode) -> str | None:
-    """What a statement surely registers with the module, or calls in order to."""
-    model = definition.model
-    if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call):
-        function = part.value.func
-        if isinstance(function, cst.Attribute) and method_of_receiver(model, function.value) is method:
-            return function.attr.value if function.attr.value in _REGISTERS else None
-        return None
-    if not isinstance(part, cst.Assign):
-        return None
-    for target in part.targets:
-        attribute = target.target
-        if isinstance(attribute, cst.Attribute) and method_of_receiver(model, attribute.value) is method:
-            value = model.value(part.value)
-            tensor = isinstance(value, Tensor) and (definition.framework == "paddle" or value.parameter)
-            if _makes_parts(model, part.value):
-                continue
-            if isinstance(value, Module) or tensor or makes_parameter(model, part.value):
-                return attribute.attr.value
-    return None
-
-
-def _makes_parts(model: "Model", node: cst.BaseExpression) -> bool:
-    """Whether a function calls a parameter of its own, before it is initialized: a class, whatever is declared."""
-    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
-    if not bindings or any(binding.kind is not BindingKind.PARAMETER for binding in bindings):
-        return False
-    called = (call.func for call in model.calls_by_word.get(bindings[0].key, ()))
-    return any(isinstance(name, cst.Name) and model.reaching(name) == bindings for name in called)
 
 
 def is_given_self(definition: "ClassInfo", mention: Mention) -> bool:
