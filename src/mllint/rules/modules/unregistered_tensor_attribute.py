@@ -14,7 +14,7 @@ Finds tensors in plain attributes of a module that ought to be registered:
   tensor is filled with them in place: `nn.init.xavier_uniform_(self.table)`;
 - a registration that its own assignment undoes, `self.table = self.register_buffer("table", x)`, a buffer that is
   registered in `forward` alone, and saved; a plain tensor in the place of a layer's parameter, `conv.weight = x * 2`;
-- nothing but zeros or ones that `forward` adds or multiplies and nobody fills or learns; on PyTorch, nor moves;
+- nothing but zeros or ones that `forward` adds or multiplies and nobody fills or learns: `torch.zeros(n).to(device)`;
 - state, wherever it lies, also where a method moves it or makes it at the first call: what a method computes of it and
   of data, `self.mean = m * self.mean + (1 - m) * x.mean(0)`, or writes into it, `self.queue[index] = keys`, and what a
   method called `fit` computes; and a value computed of parameters once, `self.ratio = self.high / self.low`.

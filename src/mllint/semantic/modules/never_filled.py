@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import libcst as cst
 
+from mllint.knowledge.words import MOVING
 from mllint.semantic.modules.handed_over import is_handed_over
 from mllint.semantic.modules.inputs import is_input
 from mllint.semantic.modules.other_objects import is_assigned_from_outside, is_touched_from_outside
-from mllint.semantic.names.classes import Members, Role
+from mllint.semantic.names.classes import Assignment, Members, Role
 from mllint.semantic.names.uses import uses_of_bound
 from mllint.semantic.values import Tensor
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.syntax.shape import before_methods, constant, dotted_path, items_of, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -39,13 +40,8 @@ def made_of(members: Members, name: str) -> str | None:
     """What an attribute is made of, ``"zeros"`` or ``"ones"``, where nobody fills it and ``forward`` computes with it
     as if there were other numbers in it; ``None`` otherwise.
     """
-    places = list(members.assignments(name))
-    place = places[0] if len(places) == 1 else None
-    if place is None or place.value is None or place.method is None or place.role in (Role.BUFFER, Role.PARAMETER):
-        return None
-    if place.setter is not None or place.method.name != "__init__" or not isinstance(place.node, cst.Assign):
-        return None
-    numbers = _numbers(place.model, place.value)
+    found = {_numbers_at(place) for place in members.assignments(name)}
+    numbers = found.pop() if len(found) == 1 else None
     if numbers is None or members.reads_computed_names or members.sets_computed_names:
         return None
     running, in_vain = members.reachable("forward"), False
@@ -59,6 +55,25 @@ def made_of(members: Members, name: str) -> str | None:
     if not in_vain or is_touched_from_outside(members.definition, name) or is_handed_over(members, name):
         return None
     return None if is_assigned_from_outside(members.definition, name) else numbers
+
+
+def _numbers_at(place: Assignment) -> str | None:
+    """Of what a statement of the constructor makes an attribute, also one in a branch."""
+    if place.value is None or place.method is None or place.role in (Role.BUFFER, Role.PARAMETER):
+        return None
+    if place.setter is not None or place.method.name != "__init__" or not isinstance(place.node, cst.Assign):
+        return None
+    return _numbers(place.model, before_methods(place.value, MOVING))
+
+
+def is_sized(model: "Model", value: cst.BaseExpression) -> bool:
+    """Whether the size of such a tensor is computed: it is no start of a sum, and no number to compare with."""
+    made = before_methods(value, MOVING)
+    if not isinstance(made, cst.Call) or model.qualified_name(made.func) not in _MADE_OF:
+        return False
+    sizes = [arg.value for arg in made.args if arg.keyword is None or arg.keyword.value in ("size", "shape")]
+    parts = [part for size in sizes for part in (items_of(size) or [size])]
+    return any(constant(part) is ... for part in parts)
 
 
 def _numbers(model: "Model", value: cst.BaseExpression) -> str | None:

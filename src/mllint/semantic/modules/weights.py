@@ -10,10 +10,11 @@ from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, SETTING, S
 from mllint.semantic.construction.libraries import SEQUENTIALS
 from mllint.semantic.modules.module_keys import begins_with_weights, module_keys
 from mllint.semantic.names.classes import makes_parameter
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned
 from mllint.semantic.names.uses import attributes, without_narrowing
 from mllint.semantic.values import Array, ClassObject, Function, Member, Module, Number, Other, Tensor, Text
-from mllint.syntax.shape import constant, constant_given, dotted_path, last_word
+from mllint.syntax.shape import argument, constant, constant_given, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -35,6 +36,7 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
         return False
     if value.definition is not None:
         is_sure = _holds_weights(value.definition) or begins_with_weights(model, value)
+        is_sure = is_sure or _registers_given_tensor(value.definition)
         return True if is_sure or _is_filled_container(model, value) else None
     if value.others:
         return True if all(have_weights(other) for other in value.others) else None
@@ -184,6 +186,32 @@ def _holds_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ())
         )
         for model, node, value in _assigned_modules(definition)
     )
+
+
+def _registers_given_tensor(definition: "ClassInfo") -> bool:
+    """Whether the constructor of a class surely registers a buffer that is saved: a tensor that it is given, which is
+    declared as one and not left out, is as good as one that it makes.
+    """
+    method = definition.methods.get("__init__")
+    lines = () if method is None else method.node.body.body
+    parts = (line.body[0] for line in lines if isinstance(line, cst.SimpleStatementLine))
+    calls = (part.value for part in parts if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call))
+    model = definition.model
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and method_of_receiver(model, call.func.value) is method
+        and _is_sure_buffer(model, call)
+        for call in calls
+    )
+
+
+def _is_sure_buffer(model: "Model", call: cst.Call) -> bool:
+    tensor = argument(call, 1, "tensor")
+    if last_word(call.func) != "register_buffer" or tensor is None or len(call.args) != 2:
+        return False
+    bindings = model.reaching(tensor.value) if isinstance(tensor.value, cst.Name) else ()
+    may_be_left_out = any(isinstance(item.node, cst.Param) and item.node.default is not None for item in bindings)
+    return not may_be_left_out and isinstance(model.value(tensor.value), Tensor)
 
 
 def makes_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ()) -> bool:
