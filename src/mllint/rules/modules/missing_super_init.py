@@ -44,12 +44,12 @@ class Net(nn.Module):
 ## What it leaves alone
 
 `nn.Module.__init__(self)`, `Base.__init__(self, ...)`, `super(Net, self).__init__()`, a call in another method that
-`__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call (plain
-tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own, or with a
-`__getattr__` that may give the tables of another module. Classes that are modules by name only: nothing is registered or
-asked for, and there is no `forward` to call, none that a layer of the framework has either, or it is a builder that
-makes objects of the module class from which it derives. Tests: one that passes does without the tables. Methods of an odd name that
-the project mentions, and `__int__(self)`, which makes a number.
+`__init__` runs, and data classes with a `__post_init__`. Numbers, strings and lists that are set before the call
+(plain tensors too on PyTorch). Constructors that only raise, and classes with a `__new__` or metaclass of their own,
+or with a `__getattr__` that may give the tables of another module. Classes that are modules by name only: nothing is
+registered or asked for, and there is no `forward` to call, none that a layer of the framework has either, or it is a
+builder that makes objects of the module class from which it derives. Tests: one that passes does without the tables.
+Methods of an odd name that the project mentions, and `__int__(self)`, which makes a number.
 
 ## Fix safety
 

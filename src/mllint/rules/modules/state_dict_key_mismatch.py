@@ -23,9 +23,10 @@ the module, by the classes, and by what the project saves to the file, or to eac
 - the keys of one side begin with `module.` or `_orig_mod.`, because `DataParallel`, `DistributedDataParallel` or
   `torch.compile` wraps it, and those of the other side do not; also where it is wrapped only under a condition, as
   `if torch.cuda.device_count() > 1`, and loaded from, or into, a module that never is, or where the code saves
-  `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken off
-  the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped under a
-  condition and saved is loaded into a module that always is, or where a wrapped module was put into a wrapper again;
+  `net.module.state_dict()` under a key and loads what stands under it into that `net`, or where `module.` is taken
+  off the keys of a file without a GPU only, though the module is in no wrapper with one, or where what is wrapped
+  under a condition and saved is loaded into a module that always is, or into a bare one from the file of an option
+  that other code always reads into the wrapper, or where a wrapped module was put into a wrapper again;
 - the same where only a part of the module is in a wrapper, `net.encoder = DataParallel(net.encoder)`, and where the
   code reads single weights of the dict, which tell how its keys begin: `state["encoder.weight"].shape`;
 - the dict is that of another class, is written by hand under other names, or has lost its prefix on the way, also

@@ -10,6 +10,7 @@
 ``counterparts``   which files were saved for a load
 ``loads``          calls that load a state dict: what they are given, and which keys they want
 ``handling``       what the code around a load does with the dict
+``bare_as_told``   loads of a bare module from a file that other code always loads into a wrapper
 ``told_elsewhere`` what the project saves of the same option or class, where the path of a file says little
 ``misread``        what is surely wrong with a call that reads a file
 ``never_written``  entries that are read of a file and not saved there, or under another key than a test asks for

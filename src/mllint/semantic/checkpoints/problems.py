@@ -8,6 +8,7 @@ import msgspec
 
 from mllint.knowledge import lookup
 from mllint.knowledge.words import LOADING, STATEFUL
+from mllint.semantic.checkpoints.bare_as_told import bare_as_told
 from mllint.semantic.checkpoints.contents import Absent, Content, FromFile, Record, Several, State, Whole, key_set
 from mllint.semantic.checkpoints.counterparts import is_crosswise, records_written, written_beside
 from mllint.semantic.checkpoints.handling import (
@@ -105,6 +106,7 @@ def problem_of(load: Load) -> Problem | None:
         or _by_the_other_branch(load)
         or _by_the_path(load)
         or _by_what_is_written_beside(load)
+        or _by_other_readers(load)
     )
 
 
@@ -126,6 +128,12 @@ def _by_the_other_branch(load: Load) -> Problem | None:
     """What is wrong where another branch takes a prefix off the keys of the same file."""
     prefix = stripped_beside(load)
     return None if prefix is None else Problem("stripped", names=(prefix,))
+
+
+def _by_other_readers(load: Load) -> Problem | None:
+    """What is wrong where other code always loads the file of the same option into a wrapper."""
+    found = bare_as_told(load)
+    return None if found is None else Problem("one-sided", found[1], found[0], wrapped=found[2])
 
 
 def _by_the_keys(load: Load) -> Problem | None:

@@ -40,7 +40,7 @@ def written_as_read_elsewhere(load: Load, content: FromFile) -> list[tuple[Saved
         return []
     if default_path(content) is not None or len(content.trail) > 1:
         return []
-    options = _options(content)
+    options = options_read(content)
     if len(options) != 1 or None in options or any(Path.unknown(item or "").is_of_others for item in options):
         return []
     found = [
@@ -52,14 +52,14 @@ def written_as_read_elsewhere(load: Load, content: FromFile) -> list[tuple[Saved
         return []
     for other in _loads_elsewhere(load, name):
         given = Tracer(other.model).content(other.given)
-        if not isinstance(given, FromFile) or not options & _options(given) or given.renames or is_guarded(other):
+        if not isinstance(given, FromFile) or not options & options_read(given) or given.renames or is_guarded(other):
             continue
         if all(isinstance(entry_at(saved.content, given.trail), State) for saved, _ in found):
             return [] if _may_be_written(load.model, content.trail) else found
     return []
 
 
-def _options(content: FromFile) -> set[str | None]:
+def options_read(content: FromFile) -> set[str | None]:
     """The names under which the path of a file is taken as it is from what holds the options: attributes, or keys.
 
     ``None`` among them: from elsewhere, too. Of a parameter, each call of the function tells.
