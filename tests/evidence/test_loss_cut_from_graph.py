@@ -336,3 +336,22 @@ def test_functional_losses_of_outputs_that_are_cut_have_no_graph(torch: Any, pad
     entropy = paddle.nn.functional.binary_cross_entropy_with_logits
     assert entropy(cloth.detach(), paddle.ones([4, 1])).stop_gradient
     assert not entropy(cloth, paddle.ones([4, 1])).stop_gradient
+
+
+def test_torch_backward_raises_where_all_parameters_are_frozen(torch: Any) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Linear(2, 1))
+    for parameter in net.parameters():
+        parameter.requires_grad = False
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        net(torch.ones(4, 3)).mean().backward()
+
+
+def test_paddle_training_changes_nothing_where_all_parameters_are_frozen(paddle: Any) -> None:
+    net = paddle.nn.Sequential(paddle.nn.Linear(3, 2), paddle.nn.Linear(2, 1))
+    for parameter in net.parameters():
+        parameter.stop_gradient = True
+    before = [parameter.numpy().copy() for parameter in net.parameters()]
+    optimizer = paddle.optimizer.AdamW(0.1, parameters=net.parameters())
+    net(paddle.ones([4, 3])).mean().backward()
+    optimizer.step()
+    assert all((old == new.numpy()).all() for old, new in zip(before, net.parameters(), strict=True))

@@ -10,13 +10,16 @@ data: `criterion(score.detach(), real)`. So are terms that are computed of gradi
 cut, too, where it is computed of data and of what was detached, turned into an array or computed under `no_grad()`, by
 whatever model: `criterion(net(x).detach(), y)`. And where `backward()` is called on nothing but what `detach()` or
 `.data` gives, whatever that is: `gain.detach()`. And what the `forward` of a class whose name ends in `Loss` returns
-from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it.
+from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it. And
+loops that freeze all parameters of a module, `for p in net.parameters(): p.requires_grad = False`, where an optimizer
+that has these parameters and no others steps behind them.
 
 ## Why is this bad?
 
 A new tensor has no history. With `requires_grad=True` the error message of PyTorch goes away and nothing else changes:
 `backward()` passes, every `parameter.grad` stays `None`, and the model does not learn. Without the flag `backward()`
-raises in PyTorch. Paddle never raises. A part that is cut makes the loss larger and changes no gradient.
+raises in PyTorch. Paddle never raises, not even where everything is frozen. A part that is cut makes the loss larger
+and changes no gradient.
 
 ## Example
 
@@ -52,6 +55,9 @@ A loss class whose whole `forward` has the decorator `no_grad()`, or that asks w
 what it is given only in part: the rest may be what learns. One that takes whole numbers of all that it is given first,
 `scores.argmax(1)`, and copies what comes of them: there was nothing left to cut (ML211).
 
+Frozen modules of which anything is thawed, or that get a new part or are given to something unknown afterwards. Loops
+under a condition that the function asks for again.
+
 Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
 
 Of a part of a loss of which nothing else is known, the rule takes the word `loss` in its name for what it says, and
@@ -78,6 +84,7 @@ from mllint.semantic.graph.cuts import Cut, Cuts, remade, returned_by_steps
 from mllint.semantic.graph.dead_classes import TAKEN_OFF, dead_forward, given_back_without_graph
 from mllint.semantic.graph.differentiability import dead_loss
 from mllint.semantic.graph.gradient_terms import terms_of_gradients
+from mllint.semantic.training import all_frozen
 
 rule = Rule(
     code="ML204",
@@ -86,6 +93,8 @@ rule = Rule(
     frameworks=frozenset({"torch", "paddle"}),
     since="0.1.0",
 )
+
+_LONGEST_NAME = 24
 
 
 @rule.on(cst.Module, mentions=("backward", "manual_backward", "requires_grad", "requires_grad_", "stop_gradient"))
@@ -105,6 +114,18 @@ def check(_: cst.Module, context: Context) -> Iterator[Finding]:
             "these gradients have no graph: nothing learns from the term computed of them",
             "write `create_graph=True`",
         )
+
+
+@rule.on(cst.For, mentions=tuple(all_frozen.FLAGS), shape=all_frozen.freezes_each)
+def check_frozen(loop: cst.For, context: Context) -> Iterator[Finding]:
+    """Report a loop that freezes all parameters of what is trained behind it."""
+    if all_frozen.is_trained_all_the_same(context.model, loop):
+        assert isinstance(loop.iter, cst.Call)
+        assert isinstance(loop.iter.func, cst.Attribute)
+        owner = context.text(loop.iter.func.value)
+        shown = f"`{owner}`" if len(owner) <= _LONGEST_NAME else "the module"
+        message = f"all parameters of {shown} are frozen: the training behind this changes none"
+        yield Finding(loop.iter, message, "leave out those that are to learn")
 
 
 @rule.on(cst.With, mentions=("no_grad", "inference_mode"))

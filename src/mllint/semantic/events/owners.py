@@ -4,11 +4,12 @@ import libcst as cst
 
 from mllint.semantic.events.makers import Made, made_by, makers_of, makings_of_elements
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.names.definitions import ClassInfo
+from mllint.semantic.expressions.arguments import argument_for
+from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
-from mllint.semantic.values import Object, Tensor
+from mllint.semantic.values import Function, Object, Tensor
 from mllint.syntax.iteration import sources
-from mllint.syntax.shape import argument, last_word, string_literal
+from mllint.syntax.shape import argument, dotted_path, last_word, string_literal
 from mllint.syntax.walk import names_in
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters"})
@@ -71,11 +72,35 @@ def _of_call(frame: Frame, call: cst.Call, steps: int) -> list[Thing | None]:
         return [frame.thing(call.args[0].value)]
     if word in ("map", "from_iterable") and call.args:
         return _owners(frame, call.args[-1].value, steps - 1)
+    source = _sorted_by_function(frame, call)
+    if source is not None:
+        return [frame.thing(source)]
     return [
         owner
         for item in sources(call)
         for owner in ([None] if item.node is call else _owners(frame, item.node, steps - 1))
     ]
+
+
+def _sorted_by_function(frame: Frame, call: cst.Call) -> cst.BaseExpression | None:
+    """The module that a function of the project is given which takes its parameters, and those of nothing else:
+    ``groups = group_by_decay(net, 0.05)``.
+    """
+    callee = frame.value(call.func)
+    info = callee.definition if isinstance(callee, Function) else None
+    if info is None or info.owner is not None or not (info.is_transparent and info.is_plain) or not info.scope.returns:
+        return None
+    words = sorted(_PARAMETERS.intersection(info.model.calls_by_word))
+    taken = [item for word in words for item in info.model.calls_by_word[word] if _is_in(info, item)]
+    receivers = [dotted_path(item.func.value) for item in taken if isinstance(item.func, cst.Attribute)]
+    if not receivers or len(receivers) != len(taken) or len(set(receivers)) != 1:
+        return None
+    parameter = next((item for item in info.parameters if item.name.value == receivers[0]), None)
+    return None if parameter is None else argument_for(info, parameter, call, 0)
+
+
+def _is_in(info: FunctionInfo, call: cst.Call) -> bool:
+    return info.model.enclosing_function(call) is info.node
 
 
 def _of_name(frame: Frame, name: cst.Name, steps: int) -> list[Thing | None]:

@@ -6,7 +6,7 @@
   ``left_gradients``, ``used_again``, ``updates_by_hand``, ``gradient_rounds``, ``measured``, ``clipping``,
   ``scaling``, ``unscaling``, ``partly_unscaled``, ``never_computed``; ``holders`` of what they are about;
   ``stale_weights``, which a step has changed too early; ``forgotten_networks``, ``idle_optimizers``,
-  ``looked_through``
+  ``all_frozen``, ``looked_through``
 - learning rates: ``schedulers``, ``held_schedulers``, ``schedules``, ``first_factors``, ``rates``, ``lambda_rates``,
   ``rates_by_hand``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``, ``in_training_mode``,
