@@ -16,11 +16,12 @@ from mllint.semantic.events.things import Thing
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.conditions import conditions
+from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.runs import Occurrence
 from mllint.semantic.training.training_modes import covers
 from mllint.semantic.values import Module
-from mllint.syntax.shape import constant, dotted_path
+from mllint.syntax.shape import constant, dotted_path, root_of
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -133,32 +134,64 @@ def _gets_parts(model: "Model", owner: cst.BaseExpression, loop: cst.For) -> boo
     """Whether a file gives anything new parts, but for what is frozen before that, or calls methods of it that may."""
     path, scope, function = dotted_path(owner), model.scope_of(owner), model.enclosing_function(loop)
     for statement in model.tree.by_type.get(cst.Assign, ()):
-        key = _part_made(model, statement)
-        if key is None or _is_apart(model, statement, loop):
+        if not _may_make_part(model, statement, path) or _is_apart(model, statement, loop):
             continue
-        is_of_it = key.rpartition(".")[0] == path and model.enclosing_function(statement) is function
-        before = scope.reaching(key, loop).bindings if is_of_it else ()
+        key = dotted_path(statement.targets[0].target)
+        is_of_it = key is not None and key.rpartition(".")[0] == path
+        is_here = is_of_it and model.enclosing_function(statement) is function
+        before = scope.reaching(key, loop).bindings if is_here and key is not None else ()
         if not any(binding.value is statement.value for binding in before):
             return True
     called = (call.func for calls in model.calls_by_word.values() for call in calls)
     methods = (item for item in called if isinstance(item, cst.Attribute) and dotted_path(item.value) == path)
-    return any(item.attr.value not in OF_MODULES for item in methods if model.enclosing_function(item) is function)
+    return "setattr" in model.calls_by_word or any(
+        item.attr.value not in OF_MODULES for item in methods if model.enclosing_function(item) is function
+    )
 
 
 def _makes_parts(model: "Model") -> bool:
-    """Whether a file assigns new layers or parameters to what is no object of the class around."""
-    return any(_part_made(model, statement) is not None for statement in model.tree.by_type.get(cst.Assign, ()))
+    """Whether a file may give new layers or parameters to what is no object of the class around."""
+    statements = model.tree.by_type.get(cst.Assign, ())
+    return "setattr" in model.calls_by_word or any(_may_make_part(model, item, None) for item in statements)
 
 
-def _part_made(model: "Model", statement: cst.Assign) -> str | None:
-    """The attribute of something else than ``self`` to which a layer or a parameter is assigned."""
+def _may_make_part(model: "Model", statement: cst.Assign, path: str | None) -> bool:
+    """Whether a layer or a parameter is assigned to a part of something else than ``self``.
+
+    What is not known may be one where it is assigned to a part of what has the path, or of what the function is given
+    and uses as a module.
+    """
     target = statement.targets[0].target
-    key = dotted_path(target) if isinstance(target, cst.Attribute) else None
-    if key is None or (key.startswith("self.") and key.count(".") == 1):
-        return None
-    if not isinstance(model.value(statement.value), Module) and not makes_parameter(model, statement.value):
-        return None
-    return key
+    whole: cst.BaseExpression = target
+    while isinstance(whole, cst.Subscript):
+        whole = whole.value
+    key = dotted_path(whole)
+    if not isinstance(target, (cst.Attribute, cst.Subscript)) or key is None:
+        return False
+    if key.startswith("self.") and key.count(".") == 1 and whole is target:
+        return False
+    value = model.value(statement.value)
+    if isinstance(value, Module) or makes_parameter(model, statement.value):
+        return True
+    is_flag = isinstance(target, cst.Attribute) and target.attr.value in FLAGS
+    if value is not None or is_flag or constant(statement.value) is not ...:
+        return False
+    return (path is not None and f"{key}.".startswith(f"{path}.")) or _is_used_as_module(model, whole)
+
+
+def _is_used_as_module(model: "Model", whole: cst.BaseExpression) -> bool:
+    """Whether the function around is given what has a part, and calls it, or a method that all modules have."""
+    root = root_of(whole)
+    if not isinstance(root, cst.Name) or not any(item.kind is BindingKind.PARAMETER for item in model.reaching(root)):
+        return False
+    function = model.enclosing_function(root)
+    names = (item for item in model.names_by_word.get(root.value, ()) if model.enclosing_function(item) is function)
+    for name in names:
+        above = model.tree.parent(name)
+        is_called = isinstance(above, cst.Call) and above.func is name
+        if is_called or (isinstance(above, cst.Attribute) and above.value is name and above.attr.value in OF_MODULES):
+            return True
+    return False
 
 
 def _is_apart(model: "Model", statement: cst.CSTNode, loop: cst.For) -> bool:
