@@ -18,6 +18,7 @@ from mllint.semantic.modules.weights import (
     made_by,
     made_by_default,
     makes_weights,
+    registers_given_tensor,
 )
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, assigned, grown_from
@@ -322,8 +323,10 @@ def _trains_itself(model: "Model", node: cst.BaseExpression) -> bool:
 
 def _matters(model: "Model", node: cst.BaseExpression) -> bool:
     """Whether a module has something to train, save, move or switch off."""
+    value = model.value(node)
     return (
         drops_values(model, node)
+        or (isinstance(value, Module) and registers_given_tensor(value))
         or (has_weights(model, node) is True and not is_constant(model, node) and not _is_given_table(model, node))
         or _is_given_weights(model, node)
     )

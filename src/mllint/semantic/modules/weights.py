@@ -36,7 +36,6 @@ def has_weights(model: "Model", node: cst.BaseExpression) -> bool | None:
         return False
     if value.definition is not None:
         is_sure = _holds_weights(value.definition) or begins_with_weights(model, value)
-        is_sure = is_sure or _registers_given_tensor(value.definition)
         return True if is_sure or _is_filled_container(model, value) else None
     if value.others:
         return True if all(have_weights(other) for other in value.others) else None
@@ -188,10 +187,13 @@ def _holds_weights(definition: "ClassInfo", above: "tuple[ClassInfo, ...]" = ())
     )
 
 
-def _registers_given_tensor(definition: "ClassInfo") -> bool:
-    """Whether the constructor of a class surely registers a buffer that is saved: a tensor that it is given, which is
+def registers_given_tensor(value: Module) -> bool:
+    """Whether the constructor of a module surely registers a buffer that is saved: a tensor that it is given, which is
     declared as one and not left out, is as good as one that it makes.
     """
+    definition = value.definition
+    if definition is None:
+        return False
     method = definition.methods.get("__init__")
     lines = () if method is None else method.node.body.body
     parts = (line.body[0] for line in lines if isinstance(line, cst.SimpleStatementLine))
