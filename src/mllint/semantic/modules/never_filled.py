@@ -66,14 +66,15 @@ def _numbers_at(place: Assignment) -> str | None:
     return _numbers(place.model, before_methods(place.value, MOVING))
 
 
-def is_sized(model: "Model", value: cst.BaseExpression) -> bool:
-    """Whether the size of such a tensor is computed: it is no start of a sum, and no number to compare with."""
+def is_moved_and_sized(model: "Model", value: cst.BaseExpression) -> bool:
+    """Whether such a tensor is put on a device where it is made, and has a size that is computed: it is no start of a
+    sum, and no number to compare with.
+    """
     made = before_methods(value, MOVING)
-    if not isinstance(made, cst.Call) or model.qualified_name(made.func) not in _MADE_OF:
+    if made is value or not isinstance(made, cst.Call) or model.qualified_name(made.func) not in _MADE_OF:
         return False
     sizes = [arg.value for arg in made.args if arg.keyword is None or arg.keyword.value in ("size", "shape")]
-    parts = [part for size in sizes for part in (items_of(size) or [size])]
-    return any(constant(part) is ... for part in parts)
+    return any(constant(part) is ... for size in sizes for part in items_of(size))
 
 
 def _numbers(model: "Model", value: cst.BaseExpression) -> str | None:

@@ -16,7 +16,7 @@ from mllint.semantic.modules import carried_state, fitted_state, handed_over, pl
 from mllint.semantic.modules.fates import Fate, fate
 from mllint.semantic.modules.lost_parameters import becomes_parameter, parameter_inside
 from mllint.semantic.modules.made_on_cpu import MAX_STEPS, is_made_on_cpu
-from mllint.semantic.modules.never_filled import is_sized, made_of
+from mllint.semantic.modules.never_filled import is_moved_and_sized, made_of
 from mllint.semantic.modules.never_moved import is_never_moved
 from mllint.semantic.modules.other_objects import from_outside, is_touched_from_outside
 from mllint.semantic.modules.plain_tensors import has_no_elements, is_leaf_to_train, is_plain
@@ -175,8 +175,8 @@ def _lost_tensor(
         return Lost(left, is_given=bool(by_default)) if is_set_up else None
     if by_default:
         return None
-    # Somebody moves it on PyTorch: of one or few numbers that may be what is begun with.
-    numbers = None if is_torch and not is_sized(model, value) else made_of(members, name)
+    # What is moved on PyTorch may be what is begun with, if it is of one number or of few.
+    numbers = None if is_torch and not is_moved_and_sized(model, value) else made_of(members, name)
     if numbers is not None:
         return Lost(Loss.UNFILLED, setter=numbers)
     return Lost(Loss.REDRAWN) if _is_redrawn(model, members, name, value) else None
