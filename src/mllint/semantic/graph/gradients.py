@@ -15,7 +15,7 @@ from mllint.semantic.names.conditions import verdicts
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import Binding
-from mllint.semantic.names.uses import whole
+from mllint.semantic.names.uses import is_statement, whole
 from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value
 from mllint.syntax.shape import called_on, constant, fingerprint, last_word
 from mllint.syntax.walk import subtree
@@ -355,7 +355,7 @@ class Gradients:
 
     def _is_called_in(self, function: cst.FunctionDef, holder: cst.CSTNode) -> bool:
         calls = self.model.calls_by_word.get(function.name.value, ())
-        for call in (item for item in calls if isinstance(self.model.tree.parent(item), cst.Expr)):
+        for call in (item for item in calls if is_statement(self.model, item)):
             called = self.model.value(call.func) if self._holder_of(call) is holder else None
             if isinstance(called, Function) and called.definition.node is function:
                 return True
@@ -371,8 +371,7 @@ class Gradients:
         for word in ("set_grad_enabled", "_set_grad_enabled", "__enter__"):
             for call in self.model.calls_by_word.get(word, ()):
                 entered = call.func.value if isinstance(call.func, cst.Attribute) and word == "__enter__" else call
-                is_statement = isinstance(self.model.tree.parent(call), cst.Expr)
-                if is_statement and self._context(entered) in ("off", "unknown"):
+                if is_statement(self.model, call) and self._context(entered) in ("off", "unknown"):
                     found[id(self._holder_of(call))] = self._holder_of(call)
         return found
 

@@ -49,6 +49,23 @@ def _is_no_read(node: cst.BaseExpression, parent: cst.CSTNode | None) -> bool:
     return getattr(parent, field) is node if field is not None else kind in _BINDING_ALL
 
 
+def is_statement(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether an expression is a statement, or what one comes to: ``switch() if test else other()``, ``test and it()``.
+
+    ``a(), b()`` are two of them.
+    """
+    parent = model.tree.parent(node)
+    match parent:
+        case cst.Expr():
+            return True
+        case cst.IfExp(test=other) | cst.BooleanOperation(left=other) if other is not node:
+            return is_statement(model, parent)
+        case cst.Element():
+            display = model.tree.parent(parent)
+            return isinstance(display, (cst.Tuple, cst.List)) and is_statement(model, display)
+    return False
+
+
 def bound_by(model: "Model", statement: cst.CSTNode) -> tuple[Binding, ...]:
     """The bindings of names and dotted paths that a statement makes."""
     bindings = model.scope_of(statement).bindings.values()

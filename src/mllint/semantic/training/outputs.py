@@ -15,7 +15,7 @@ from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.receivers import owner_of_attribute
 from mllint.semantic.names.scopes import Binding, BindingKind
-from mllint.semantic.names.uses import bound_by, uses, uses_of_bound
+from mllint.semantic.names.uses import bound_by, is_statement, uses, uses_of_bound
 from mllint.semantic.values import Function, Module, Tensor
 from mllint.syntax.shape import called_on, dotted_path, integer_literal, is_target, last_word, subscript_index
 from mllint.syntax.walk import children, names_in, subtree
@@ -49,7 +49,7 @@ def is_dropped(forward: Event) -> bool:
     model = forward.frame.model
     statement = model.tree.parent(forward.node)
     if not isinstance(statement, cst.Assign):
-        return isinstance(statement, cst.Expr) or _is_asked_for_form(model, forward.node)
+        return is_statement(model, forward.node) or _is_asked_for_form(model, forward.node)
     bound = bound_by(model, statement)
     is_named = all(isinstance(target.target, cst.Name) for target in statement.targets)
     return (
