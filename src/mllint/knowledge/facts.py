@@ -76,12 +76,16 @@ WRAPPERS: Mapping[str, Wrapper] = {
         "torch", "module.", "module", "model device avg_fn multi_avg_fn use_buffers", copies=True
     ),
     "torch.compile": Wrapper(
-        "torch", "_orig_mod.", "_orig_mod", "model * fullgraph dynamic backend mode options disable"
+        "torch",
+        "_orig_mod.",
+        "_orig_mod",
+        "model * fullgraph dynamic backend mode options disable",
+        hands_on=True,
     ),
     "torch.jit.script": Wrapper("torch", "", None, "obj"),
     "torch.jit.trace": Wrapper("torch", "", None, "func example_inputs"),
     "paddle.DataParallel": Wrapper("paddle", "", "_layers", "layers strategy"),
-    "paddle.jit.to_static": Wrapper("paddle", "", None, "function input_spec"),
+    "paddle.jit.to_static": Wrapper("paddle", "", None, "function input_spec", hands_on=True),
     # https://nvidia.github.io/apex/parallel.html: "a module wrapper similar to
     # torch.nn.parallel.DistributedDataParallel"; its __init__ does `self.module = module`.
     "apex.parallel.DistributedDataParallel": Wrapper(

@@ -88,7 +88,7 @@ class Wrapper(NamedTuple):
     """Something that wraps a module: the wrapped module's parameter, and what stands before the keys of its state.
 
     ``attribute`` is where the wrapped module is found, ``None`` where it is not an attribute. ``copies``: it holds a
-    copy of the module that it is given.
+    copy of the module that it is given. ``hands_on``: what it does not have itself is that of the module inside.
     """
 
     framework: Literal["torch", "paddle"]
@@ -96,3 +96,4 @@ class Wrapper(NamedTuple):
     attribute: str | None
     parameters: str
     copies: bool = False
+    hands_on: bool = False

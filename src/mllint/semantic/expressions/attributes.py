@@ -136,7 +136,7 @@ def _of_module(model: "Model", value: Module, name: str) -> Value | None:
     if value.wrappers:
         if name in ("module", "_orig_mod", "_layers"):
             return _inside_of(value, name)
-        return Method(value, name)
+        return _handed_on(model, value, name) or Method(value, name)
     if value.definition is not None:
         found = value.definition.attribute(name)
         if found is not None:
@@ -152,6 +152,14 @@ def _of_module(model: "Model", value: Module, name: str) -> Value | None:
         leaf = value.call is not None and all(_is_trained(model, arg, name) for arg in value.call.args)
         return Tensor(value.framework, True, parameter=True, leaf=leaf)
     return named_module(model, value, name) or Method(value, name)
+
+
+def _handed_on(model: "Model", value: Module, name: str) -> Value | None:
+    """What a wrapper that hands on what it has not itself has of the module inside: ``torch.compile(net).loss``."""
+    outer = lookup.wrapper(value.wrappers[0])
+    if outer is None or not outer.hands_on or "?" in value.wrappers or lookup.method("torch.nn.Module", name):
+        return None
+    return _of_module(model, replace(value, wrappers=value.wrappers[1:]), name)
 
 
 def _is_trained(model: "Model", arg: cst.Arg, name: str) -> bool:

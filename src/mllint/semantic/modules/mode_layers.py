@@ -7,7 +7,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup, networks
-from mllint.semantic.events.places import children_given
+from mllint.semantic.events.places import children_given, inside_of, itself_of
 from mllint.semantic.events.things import Frame
 from mllint.semantic.expressions.tables import made
 from mllint.semantic.modules.drop_rates import Making, drops_nothing, drops_nothing_in_sight, rate_of
@@ -29,7 +29,15 @@ from mllint.semantic.names.receivers import constructing, is_own_method
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.names.uses import bound_by, uses, whole
 from mllint.semantic.values import Choice, ClassObject, Function, Member, Module, Symbol, Value
-from mllint.syntax.shape import argument, constant_given, has_star_arguments, items_of, targets_of
+from mllint.syntax.shape import (
+    argument,
+    constant_given,
+    has_star_arguments,
+    items_of,
+    last_statement,
+    last_word,
+    targets_of,
+)
 from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
@@ -43,6 +51,7 @@ _ALL_PARTS = frozenset({
     "children", "named_children", "modules", "named_modules", "sublayers", "named_sublayers", "_modules", "_sub_layers",
 })  # fmt: skip
 """What gives all parts of a module, whatever their names."""
+_SWITCHING = frozenset({"train", "eval"})
 
 
 def depends_on_mode(
@@ -261,10 +270,12 @@ def _called_of_what_is_given(info: ClassInfo) -> frozenset[str]:
     method = info.methods.get("__init__")
     given = set() if method is None else {item.name.value for item in method.parameters}
     kept = {
-        binding.key.partition(".")[2]: binding.value.value
+        binding.key.partition(".")[2]: part.value
         for several in (method.scope.bindings.values() if method is not None else ())
         for binding in several
-        if isinstance(binding.value, cst.Name) and binding.value.value in given and binding.key.count(".") == 1
+        if binding.key.count(".") == 1
+        and isinstance(part := _moved(info.model, binding.value), cst.Name)
+        and part.value in given
     }
     if not kept:
         return frozenset()
@@ -275,6 +286,16 @@ def _called_of_what_is_given(info: ClassInfo) -> frozenset[str]:
         and call.func.attr.value in kept
         and getattr(call.func.value, "value", None) == "self"
     )
+
+
+def _moved(model: "Model", node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+    """What is moved or wrapped in the mode that it has: ``net`` of ``DataParallel(net.to(device))``."""
+    while isinstance(node, cst.Call) and last_word(node.func) not in _SWITCHING:
+        inner = itself_of(model, node) or inside_of(model, node)
+        if inner is None:
+            break
+        node = inner
+    return node
 
 
 def _parts(
@@ -377,7 +398,9 @@ def _tells(model: "Model", node: cst.CSTNode, holder: ClassInfo | FunctionInfo) 
         return isinstance(mentioned, ClassObject) and mentioned.definition is not holder
     if kind is cst.Attribute:
         is_named = node.attr.value == "training"  # type: ignore[attr-defined]
-        return is_named and not isinstance(model.tree.parent(node), cst.AssignTarget)  # where it is set nobody asks
+        if not is_named or isinstance(model.tree.parent(node), cst.AssignTarget):
+            return False  # where it is set nobody asks
+        return not (_is_whole_test(model, node) and _only_switches(model.tree.nearest(node, cst.If)))
     return kind is cst.Call
 
 
@@ -413,6 +436,15 @@ def _is_whole_test(model: "Model", training: cst.CSTNode) -> bool:
     while isinstance(parent := model.tree.parent(test), cst.UnaryOperation):
         test = parent
     return isinstance(parent, cst.If) and parent.test is test
+
+
+def _only_switches(branch: cst.If | None) -> bool:
+    """Whether an ``if`` does no more than switch the mode, ``if self.training: self.eval()``, whatever the layers."""
+    if branch is None or branch.orelse is not None:
+        return False
+    only = last_statement(branch.body)
+    call = only.value if isinstance(only, cst.Expr) and len(branch.body.body) == 1 else None
+    return isinstance(call, cst.Call) and last_word(call.func) in _SWITCHING
 
 
 def _is_left_out(made: ClassInfo | None, model: "Model", node: cst.Call, making: Making, run: Frame | None) -> bool:
