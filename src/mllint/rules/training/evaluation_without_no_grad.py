@@ -7,16 +7,17 @@ A loop evaluates when nothing in it, or in the functions of the project that it 
 steps an optimizer (to clip what nobody computes is ML305), and when one of these holds: the model is in evaluation mode
 on every way there, also as `from_pretrained` of transformers gives it, where the run makes it, keeps it to itself and
 trains nothing; the dataset of the loader was made for evaluation (`train=False`, `split="test"`); the loader is called
-test or validation data, or the function around the loop an evaluation, and the same model is trained in another loop;
-every output of the model is detached, or made a number, wherever the code reads it, be it in a function that is given
-it. A name alone is never enough. Of a function for both, `run(loader, train=False)`, the branches count that its caller
-chooses, also one in another file, and a loop over a few literals, `for phase in ("train", "val")`, counts round by
-round. Data may also be taken in slices, `network(inputs[start:end])`, one by one, `network(inputs[i])` in a loop over
-`range(len(inputs))`, or collected in a list until a batch is full. A `while` counts where the model is in evaluation
-mode. A method of the model that calls layers, `network.encode(x)` or `network.decode(**batch)`, is a forward pass as
-well, also where the model is one of several, or of a class out of sight: then modules of the project call layers in
-their method of that name, and none does more there. Where some of those who call the function switch gradients off, or
-have frozen the model, and one forgets to, also in another file, the loop is reported, too.
+test or validation data, or the function around the loop an evaluation, and the same model is trained in another loop,
+or is made, loaded from a file and never trained by what runs; every output of the model is detached, or made a number,
+wherever the code reads it, be it in a function that is given it. A name alone is never enough. Of a function for both,
+`run(loader, train=False)`, the branches count that its caller chooses, also one in another file, and a loop over a few
+literals, `for phase in ("train", "val")`, counts round by round. Data may also be taken in slices,
+`network(inputs[start:end])`, one by one, `network(inputs[i])` in a loop over `range(len(inputs))`, or collected in a
+list until a batch is full. A `while` counts where the model is in evaluation mode. A method of the model that calls
+layers, `network.encode(x)` or `network.decode(**batch)`, is a forward pass as well, also where the model is one of
+several, or of a class out of sight: then modules of the project call layers in their method of that name, and none does
+more there. Where some of those who call the function switch gradients off, or have frozen the model, and one forgets
+to, also in another file, the loop is reported, too.
 
 A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So

@@ -67,7 +67,25 @@ def _is_asked(model: "Model", node: cst.For | cst.CompFor) -> bool:
         return False
     said = model.calls_by_word
     is_said = any(word in said for word in _TELLING) or all(word in said for word in _TAKEN_OFF)
-    return is_said or _is_in_evaluation(model, name) or any(map(is_named_evaluation, names_in(node.iter)))
+    is_said = is_said or _is_in_evaluation(model, name) or any(map(is_named_evaluation, names_in(node.iter)))
+    return is_said or (isinstance(node, cst.For) and _is_told_elsewhere(model, function, node))
+
+
+def _is_told_elsewhere(model: "Model", function: cst.FunctionDef | None, node: cst.For) -> bool:
+    """Whether a function is given both a loader that a loop runs over and what it calls with each batch, and another
+    file, which names it, says what that is for.
+    """
+    if function is None or model.project is None:
+        return False
+    given = {item.name.value for item in model.function_info(function).parameters}
+    if not given & names_in(node.iter) or not is_spelled_as_loader(model, node.iter):
+        return False
+    fed = names_in(node.target)
+    is_fed = any(
+        isinstance(call.func, cst.Name) and call.func.value in given and any(fed & names_in(arg) for arg in call.args)
+        for call in model.tree.calls_in(node.body)
+    )
+    return is_fed and bool(model.project.importers(model.path, function.name.value))
 
 
 def may_evaluate_each(model: "Model", clause: cst.CompFor) -> bool:

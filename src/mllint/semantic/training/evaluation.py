@@ -8,7 +8,7 @@ import libcst as cst
 from msgspec.structs import replace
 
 from mllint.semantic.events.participants import places_of
-from mllint.semantic.events.steps import Event, Kind, Loop, events
+from mllint.semantic.events.steps import UPDATES, Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.files.testing import is_test_code
 from mllint.semantic.modules.weights import is_trainable
@@ -39,6 +39,7 @@ from mllint.semantic.training.data_rounds import (
 )
 from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.handed_on import as_given
+from mllint.semantic.training.loaded_weights import load_before
 from mllint.semantic.training.made_up import are_made_up
 from mllint.semantic.training.nearby import trains_in_every_round
 from mllint.semantic.training.outputs import are_detached, is_used_for_backward
@@ -320,7 +321,15 @@ def _is_evaluation(found: DataRound, forward: Event) -> bool:
         return False
     if role_of(loop.frame, loop.node.iter) == EVALUATION or is_without_training(found.found):
         return True
-    return is_called_evaluation(found) and not hands_on(found) and is_trained(run, module)
+    is_meant = is_called_evaluation(found) and not hands_on(found)
+    return is_meant and (is_trained(run, module) or _is_loaded_and_kept(run, forward, module))
+
+
+def _is_loaded_and_kept(run: Run, forward: Event, module: Thing) -> bool:
+    """Whether a run makes a model, loads its weights from a file, and trains nothing: it is there to be evaluated."""
+    if run.is_cut or any(event.kind in UPDATES or event.kind is Kind.BACKWARD for event in run.events):
+        return False
+    return is_made_within(run, Thing(module.roots)) and load_before(run, forward) is not None
 
 
 def _is_used_as_loaded(run: Run, forward: Event, module: Thing) -> bool:

@@ -7,7 +7,8 @@ import libcst as cst
 
 from mllint.semantic.events.elements import EVERY
 from mllint.semantic.events.given import truth
-from mllint.semantic.events.steps import Event, Kind, events
+from mllint.semantic.events.owners import modules_of_optimizer
+from mllint.semantic.events.steps import UPDATES, Event, Kind, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.expressions.module_lists import put_in_list
 from mllint.semantic.modules.made_with import is_left_out, making_run
@@ -44,8 +45,17 @@ def is_frozen(run: Run, forwards: tuple[Event, ...]) -> bool:
         for item in forwards
         if _may_be_frozen(run, item) or is_loaded_program(item) or records_nothing(item) or _is_listed(item)
     ]
-    others = (module_called(item) for item in forwards if item not in concerned)
-    return bool(concerned) and not any(isinstance(value, Module) and have_weights(value) for value in others)
+    return bool(concerned) and not any(_has_weights(run, item) for item in forwards if item not in concerned)
+
+
+def _has_weights(run: Run, forward: Event) -> bool:
+    """Whether what is called surely has parameters: as it is known, or because an optimizer that has them steps."""
+    value, module = module_called(forward), forward.thing
+    if isinstance(value, Module) and have_weights(value):
+        return True
+    updating = (event for event in run.events if event.kind in UPDATES)
+    owned = (item for event in updating for item in modules_of_optimizer(event.frame, event.thing))
+    return module is not None and any(item is not None and is_one(item, module) for item in owned)
 
 
 def _may_be_frozen(run: Run, forward: Event) -> bool:

@@ -26,7 +26,7 @@ def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iter
     for steps in range(_MAX_STEPS + 1):
         sources: list[tuple[Frame, cst.BaseExpression]] = []
         for inner, part in reached:
-            if inner is outer or steps == _MAX_STEPS or is_next(part):
+            if _is_same_run(inner, outer) or steps == _MAX_STEPS or is_next(part):
                 yield part
                 continue
             names = (item for item in subtree(part) if type(item) is cst.Name)
@@ -36,6 +36,11 @@ def as_given(frame: Frame, expression: cst.BaseExpression, outer: Frame) -> Iter
                     sources += _sources(inner, binding)
                     sources += ((inner, item) for item in _put_into(binding))
         reached = sources
+
+
+def _is_same_run(inner: Frame, outer: Frame) -> bool:
+    """Whether two are one run of a body, the one perhaps in a round of a loop over literals."""
+    return inner is outer or (inner.scope is outer.scope and inner.call is outer.call and inner.caller is outer.caller)
 
 
 def _put_into(binding: Binding) -> Iterator[cst.BaseExpression]:
