@@ -54,7 +54,7 @@ on method by method; the module inside a wrapper, whose `forward` is called to g
 replace the `forward` of a module of the same class, or of one that is not known, where the old one is called on
 purpose. What is only known to be some module, by the way it is used, is left alone too, unless those who call the
 function give a known one, and none gives an object of another kind: one with `eval()` and `forward()` need not be
-callable.
+callable. What may be one of several modules is left alone where any of them is, but for those without a `forward`.
 
 ## Fix safety
 
@@ -118,7 +118,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         or replaces_forward(context.model, value)
         or is_test_code(context.model)
         or is_in_a_test(context.model, call)
-        or (isinstance(value, Module) and is_unhooked(context.model, receiver, value))
+        or (isinstance(value, Module) and _may_be_unhooked(receiver, value, context))
     ):
         return
     written = dotted_path(receiver)
@@ -126,6 +126,11 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     message = f"`{written}.forward` is called directly: hooks of the module do not run" if is_short else None
     help_ = f"write `{written}(...)`" if is_short else None
     yield Finding(call, message, help_, fix=lambda: _fix(receiver, callee, context, is_given=is_given))
+
+
+def _may_be_unhooked(receiver: cst.BaseExpression, value: Module, context: Context) -> bool:
+    """Whether a module, or one of those of which it is one, is such as nobody puts a hook on."""
+    return any(is_unhooked(context.model, receiver, one) for one in value.others or (value,))
 
 
 def _fix(receiver: cst.BaseExpression, callee: cst.Attribute, context: Context, *, is_given: bool) -> NodeFix:
@@ -147,7 +152,11 @@ def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
 
     def is_plain(event: Event) -> bool:
         callee = event.node.func if event.kind is Kind.FORWARD and isinstance(event.node, cst.Call) else None
-        return isinstance(callee, cst.Attribute) and _is_plain_module(callee.value, event.frame.value(callee.value))
+        value = event.frame.value(callee.value) if isinstance(callee, cst.Attribute) else None
+        if not isinstance(callee, cst.Attribute) or not isinstance(value, Module):
+            return False
+        is_loss = any(is_unhooked(event.frame.model, callee.value, one) for one in value.others)
+        return not is_loss and _is_plain_module(callee.value, value)
 
     if not context.model.runs.always(call, lambda item: not item.is_open and is_plain(item.event)):
         return False
@@ -176,6 +185,10 @@ def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
     if "?" in value.wrappers:
         return False
     definition = value.definition
+    if value.others:
+        # Those of them that have no `forward` raise, whichever way they are called.
+        called = [other for other in value.others if not _has_no_forward(other)]
+        return bool(called) and all(_is_plain_module(receiver, other) for other in called)
     if definition is None:
         # Of what a function of a library builds only that is known; of what is annotated `Module` nothing is.
         maker = None if value.call is None else dotted_path(value.call.func)
@@ -187,6 +200,14 @@ def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
     if not all(map(_is_called_plainly, definition.library_bases)):
         return False
     return definition.method("__call__") is None and definition.method("forward") is not None
+
+
+def _has_no_forward(value: Module) -> bool:
+    """Whether a module is of a class of the project that is known in full, and neither it nor a base has a forward."""
+    definition = value.definition
+    if definition is None or definition.has_unknown_base or not PLAIN_BASES.issuperset(definition.library_bases):
+        return False
+    return definition.method("__call__") is None and definition.method("forward") is None
 
 
 def _is_callable(name: str | None) -> bool:
