@@ -210,6 +210,32 @@ def test_what_to_write_for_a_former_python() -> None:
     assert statement.startswith("help: mend the syntax;")
 
 
+STEPPED_FIRST = """import torch
+from torch import nn, optim
+
+def train(net: nn.Module, loader):
+    optimizer = optim.SGD(net.parameters(), lr=0.1)
+    scheduler = optim.lr_scheduler.StepLR(optimizer, 10)
+    for _ in range(30):
+        scheduler.step()
+        for x in loader:
+            x = x.cuda({})
+            optimizer.zero_grad()
+            net(x).mean().backward()
+            optimizer.step()
+"""
+
+
+def test_what_python_no_longer_reads_is_written_for_the_pytorch_of_its_time() -> None:
+    """Until PyTorch 1.1 schedulers stepped first."""
+    Path("present.py").write_text(STEPPED_FIRST.format("non_blocking=True"))
+    assert [rule for _, rule, _, _ in findings("present.py")[1]] == ["ML307"]
+    Path("former.py").write_text(STEPPED_FIRST.format("async=True"))
+    assert [rule for _, rule, _, _ in findings("former.py")[1]] == ["ML001"]
+    Path("pyproject.toml").write_text('[tool.mllint.target-version]\ntorch = "1.4"\n')
+    assert {rule for _, rule, _, _ in findings("former.py")[1]} == {"ML001", "ML307"}
+
+
 def test_a_name_that_became_a_keyword_is_said_so_and_read() -> None:
     text = """import torch
 

@@ -268,7 +268,8 @@ def _of_former_python(
     tree says that it is, or what is around it.
     """
     places = PythonPlaces(source, model.tree, readable_tree(source.program)[0])
-    context = Context(source, model.tree, model, (targets.torch, targets.paddle), places)
+    written_for = _LAST_WITH_ASYNC if "async" in former.message else None
+    context = Context(source, model.tree, model, (targets.torch or written_for, targets.paddle), places)
     found: list[Diagnostic] = []
     for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
         for node in nodes:
@@ -411,6 +412,8 @@ _OWN_HELP = {
     "ML001": "mend the syntax or the encoding; nothing else in this file was checked",
 }
 _CELL_HELP = "mend the syntax; nothing else in this cell was checked"
+_LAST_WITH_ASYNC = (0, 4)
+"""The last PyTorch whose methods were told ``async=True``: what is written so is written for it, or one before it."""
 _FORMER_HELP = "mend the syntax; what else is found in this file has no fix till then"
 _ASYNC_HELP = "write `non_blocking=` for `async=`; what else is found in this file has no fix till then"
 

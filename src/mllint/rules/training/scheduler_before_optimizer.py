@@ -53,7 +53,9 @@ of that round itself when it is made), or for a warm-up that may begin at zero (
 transformers): of `LambdaLR` the function is worked out at 0, as far as that can be told. Methods of objects of which
 another method steps the optimizer, too. Loops of their own that only bring a scheduler to where it was. Optimizers and
 schedulers that are given to something that cannot be looked into before. Branches that a test of some version chooses,
-and projects that allow a PyTorch before 1.1, where the scheduler had to step first.
+and projects that allow a PyTorch before 1.1, where the scheduler had to step first, or files of its time, as
+`cuda(async=True)` tells: no later Python than 3.6 reads it. Programs that call no module and compute no gradients: they
+show the rates.
 
 ## Fix safety
 

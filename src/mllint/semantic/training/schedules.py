@@ -151,6 +151,10 @@ _OF_FUNCTION = frozenset({"LambdaLR", "LambdaDecay"})
 _FRESH, _UPDATED, _LOADED, _PASSED = "fresh", "updated", "loaded", "passed"
 
 
+_TRAINING = frozenset({Kind.FORWARD, Kind.BACKWARD, Kind.MINIMIZE, Kind.WRITE_GRADIENT, Kind.UNKNOWN})
+"""Of what one comes about, at least, where an optimizer has any gradients to step with: else rates are only shown."""
+
+
 def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None:
     """The optimizer's step that follows a scheduler's in every round, where that one surely comes first."""
     stepped = called_on(call)
@@ -159,7 +163,7 @@ def steps_before_optimizer(model: "Model", call: cst.Call) -> cst.CSTNode | None
     found: cst.CSTNode | None = None
     for occurrence in model.runs.each(call):
         step = _update_behind(occurrence)
-        if step is None:
+        if step is None or not any(event.kind in _TRAINING for event in occurrence.run.events):
             return None
         found = step.node
     return found
