@@ -9,6 +9,7 @@ import pytest
 from mllint.knowledge import facts, lookup, neighbour_tables, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, sections, table
 from mllint.knowledge.schema import Class, Function, Kind, LayerState, Returns
+from mllint.knowledge.wrappers import WRAPPERS
 
 every_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
 
@@ -330,7 +331,7 @@ def test_method_of_another_class_is_unknown() -> None:
 
 
 def test_wrapper() -> None:
-    assert lookup.wrapper("torch.nn.parallel.DataParallel") == facts.WRAPPERS["torch.nn.DataParallel"]
+    assert lookup.wrapper("torch.nn.parallel.DataParallel") == WRAPPERS["torch.nn.DataParallel"]
     compiled = lookup.wrapper("torch.compile")
     assert compiled is not None
     assert compiled.prefix == "_orig_mod."

@@ -7,6 +7,7 @@ from typing import Literal, cast
 from mllint.knowledge import facts, graph_layers, neighbour_tables, networks, torchvision_facts
 from mllint.knowledge.rows import FRAMEWORKS, read_class, read_function, read_layer_state, table
 from mllint.knowledge.schema import Class, Function, Given, Kind, LayerState, Returns, Wrapper
+from mllint.knowledge.wrappers import WRAPPERS
 
 Framework = Literal["torch", "paddle", "numpy"]
 
@@ -187,7 +188,7 @@ def tensor_attribute(framework: str, name: str) -> Returns | None:
 @cache
 def wrapper(name: str) -> Wrapper | None:
     """What wraps a module and behaves like it: ``DataParallel``, ``torch.compile``."""
-    return facts.WRAPPERS.get(canonical(name))
+    return WRAPPERS.get(canonical(name))
 
 
 APPLYING = frozenset(name.rpartition(".")[2] for name in facts.APPLYING)
