@@ -79,11 +79,11 @@ from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, Kind
 from mllint.semantic.expressions.arguments import passed_anywhere
 from mllint.semantic.files.testing import is_in_a_test, is_test_code
+from mllint.semantic.modules.called_plainly import is_called_plainly
 from mllint.semantic.modules.from_callers import is_from_callers
 from mllint.semantic.modules.unhooked import is_handed_on, is_only_shown, is_unhooked, is_wrapper, replaces_forward
-from mllint.semantic.names.classes import PLAIN_BASES
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.values import Instance, Module, Value
+from mllint.semantic.values import Instance, Module
 from mllint.syntax.shape import dotted_path, is_super_call
 
 rule = Rule(
@@ -95,9 +95,6 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-# Lists and dicts of modules have no `forward`.
-_NOT_CALLABLE = frozenset({"ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "LayerList", "LayerDict"})
-_OF_ANY_CLASS = PLAIN_BASES | {None}
 _LONGEST_NAME = 30
 
 
@@ -111,7 +108,7 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
         return
     value = context.value(receiver)
     is_given = value is None or (isinstance(value, Module) and value.is_only_some and not is_wrapper(value))
-    if not (_is_given_plain_module(call, context) if is_given else _is_plain_module(receiver, value)):
+    if not (_is_given_plain_module(call, context) if is_given else is_called_plainly(receiver, value)):
         return
     if (
         is_only_shown(context.model, call)
@@ -156,7 +153,7 @@ def _is_given_plain_module(call: cst.Call, context: Context) -> bool:
         if not isinstance(callee, cst.Attribute) or not isinstance(value, Module):
             return False
         is_loss = any(is_unhooked(event.frame.model, callee.value, one) for one in value.others)
-        return not is_loss and _is_plain_module(callee.value, value)
+        return not is_loss and is_called_plainly(callee.value, value)
 
     if not context.model.runs.always(call, lambda item: not item.is_open and is_plain(item.event)):
         return False
@@ -172,49 +169,3 @@ def _is_given_another_object(receiver: cst.BaseExpression, context: Context) -> 
         for parameter in parameters
         for home, given in passed_anywhere(function, parameter)
     )
-
-
-def _is_plain_module(receiver: cst.BaseExpression, value: Value | None) -> bool:
-    """Whether a module is known to be of a class, and calling it runs ``forward`` and no other code of the project."""
-    if not isinstance(value, Module) or any("jit" in name for name in value.wrappers):
-        return False
-    if isinstance(receiver, cst.Attribute) and receiver.attr.value in ("module", "_orig_mod", "_layers"):
-        return False
-    if is_wrapper(value):
-        return True
-    if "?" in value.wrappers:
-        return False
-    definition = value.definition
-    if value.others:
-        # Those of them that have no `forward` raise, whichever way they are called.
-        called = [other for other in value.others if not _has_no_forward(other)]
-        return bool(called) and all(_is_plain_module(receiver, other) for other in called)
-    if definition is None:
-        # Of what a function of a library builds only that is known; of what is annotated `Module` nothing is.
-        maker = None if value.call is None else dotted_path(value.call.func)
-        is_built = value.name is None and maker is not None and "jit" not in maker
-        return is_built or (value.name not in _OF_ANY_CLASS and _is_callable(value.name))
-    # `torch.jit.interface` asks for calls of the method; whatever else decorates a class may change how it is called.
-    if definition.has_unknown_base or any(item.node.decorators for item in definition.lineage):
-        return False
-    if not all(map(_is_called_plainly, definition.library_bases)):
-        return False
-    return definition.method("__call__") is None and definition.method("forward") is not None
-
-
-def _has_no_forward(value: Module) -> bool:
-    """Whether a module is of a class of the project that is known in full, and neither it nor a base has a forward."""
-    definition = value.definition
-    if definition is None or definition.has_unknown_base or not PLAIN_BASES.issuperset(definition.library_bases):
-        return False
-    return definition.method("__call__") is None and definition.method("forward") is None
-
-
-def _is_callable(name: str | None) -> bool:
-    return name is not None and name.rpartition(".")[2] not in _NOT_CALLABLE
-
-
-def _is_called_plainly(base: str) -> bool:
-    """Whether a library class is called as every module is."""
-    is_framework = base.partition(".")[0] in ("torch", "paddle") and "jit" not in base
-    return base in PLAIN_BASES or base.startswith("typing.") or is_framework
