@@ -11,6 +11,6 @@
   come too late: ``second_passes``
 - training and evaluation mode: ``modes``, ``mode_layers``, ``drop_rates``, ``known_rates``, ``made_with``,
   ``part_makers``, ``switched_off``
-- keys of the state dict: ``module_keys``; modules without hooks: ``unhooked``, ``called_plainly``; objects that only have attributes
-  of the same names: ``other_objects``; things that callers give: ``from_callers``
+- keys of the state dict: ``module_keys``; modules without hooks: ``unhooked``, ``called_plainly``; objects that only
+  have attributes of the same names: ``other_objects``; things that callers give: ``from_callers``
 """
