@@ -157,6 +157,22 @@ def test_torch_wrappers(torch: Any) -> None:
         assert known.attribute is None or getattr(wrapper, known.attribute) is net, name
 
 
+def test_torch_wrappers_that_hand_methods_on(torch: Any) -> None:
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, inputs: Any) -> Any:
+            return inputs
+
+        def losses(self, inputs: Any) -> Any:
+            return inputs + 1
+
+    made = {"torch.nn.DataParallel": torch.nn.DataParallel(Net()), "torch.compile": torch.compile(Net())}
+    for name, wrapper in made.items():
+        known = lookup.wrapper(name)
+        assert known is not None
+        assert hasattr(wrapper, "losses") is known.hands_on, name
+    assert made["torch.compile"].losses(1) == 2
+
+
 def test_torch_averaged_model(torch: Any) -> None:
     averaged = torch.optim.swa_utils.AveragedModel(torch.nn.Linear(2, 2))
     known = lookup.wrapper("torch.optim.swa_utils.AveragedModel")
@@ -183,6 +199,22 @@ def test_paddle_wrappers(paddle: Any) -> None:
     assert set(wrapper.state_dict()) == {"weight", "bias"}
     assert wrapper._layers is net
     assert set(paddle.jit.to_static(net).state_dict()) == {"weight", "bias"}
+
+
+def test_paddle_wrappers_that_hand_methods_on(paddle: Any) -> None:
+    class Net(paddle.nn.Layer):  # type: ignore[misc]
+        def forward(self, inputs: Any) -> Any:
+            return inputs
+
+        def losses(self, inputs: Any) -> Any:
+            return inputs + 1
+
+    made = {"paddle.DataParallel": paddle.DataParallel(Net()), "paddle.jit.to_static": paddle.jit.to_static(Net())}
+    for name, wrapper in made.items():
+        known = lookup.wrapper(name)
+        assert known is not None
+        assert hasattr(wrapper, "losses") is known.hands_on, name
+    assert made["paddle.jit.to_static"].losses(1) == 2
 
 
 @pytest.mark.parametrize("name", sorted(name for name in facts.GRAD_OFF if name.startswith("torch.")))
