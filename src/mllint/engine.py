@@ -268,7 +268,7 @@ def _of_former_python(
     tree says that it is, or what is around it.
     """
     places = PythonPlaces(source, model.tree, readable_tree(source.program)[0])
-    written_for = _LAST_WITH_ASYNC if "async" in former.message else None
+    written_for = _RENAMED_ASYNC if "async" in former.message else None
     context = Context(source, model.tree, model, (targets.torch or written_for, targets.paddle), places)
     found: list[Diagnostic] = []
     for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
@@ -412,8 +412,10 @@ _OWN_HELP = {
     "ML001": "mend the syntax or the encoding; nothing else in this file was checked",
 }
 _CELL_HELP = "mend the syntax; nothing else in this cell was checked"
-_LAST_WITH_ASYNC = (0, 4)
-"""The last PyTorch whose methods were told ``async=True``: what is written so is written for it, or one before it."""
+_RENAMED_ASYNC = (0, 4)
+"""The PyTorch that gave ``async`` another name. Later ones took it with a warning, so that this tells when a file was
+written, and is no proof; no Python from 3.7 on reads it.
+"""
 _FORMER_HELP = "mend the syntax; what else is found in this file has no fix till then"
 _ASYNC_HELP = "write `non_blocking=` for `async=`; what else is found in this file has no fix till then"
 

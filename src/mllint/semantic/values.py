@@ -144,10 +144,10 @@ def functions_of(value: Value | None) -> tuple[Function, ...]:
     return functions if len(functions) == len(options) else ()
 
 
-def functions_run(value: Value | None) -> tuple[Function, ...]:
-    """The functions of the project of which a call of a value runs one: also the ``__call__`` of an object."""
+def as_called(value: Value | None) -> Value | None:
+    """What a call of a value runs: of an object of the project its ``__call__``, of everything else itself."""
     own = own_method(value, "__call__") if isinstance(value, Instance) else None
-    return functions_of(value) if own is None else (Function(own, value),)
+    return value if own is None else Function(own, value)
 
 
 class Method(Value, frozen=True):

@@ -21,7 +21,7 @@ from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.passes_out_of_sight import may_be_pass_out_of_sight
 from mllint.semantic.training.pieces import is_fed_piece, is_piecewise, pieces_of
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters
-from mllint.semantic.values import Function, Instance, Method, Module, functions_run, is_object
+from mllint.semantic.values import Function, Instance, Method, Module, as_called, functions_of, is_object
 from mllint.syntax.iteration import run_over, sources
 from mllint.syntax.shape import all_given, argument, called_on, constant, dotted_path, last_word, string_literal
 from mllint.syntax.walk import names_in, subtree
@@ -241,7 +241,7 @@ def may_be_model(model: "Model", callee: cst.BaseExpression) -> bool:
     if is_named_as_module(model, path):
         return True
     last, value = path.rpartition(".")[2], model.value(callee)
-    functions = functions_run(value)
+    functions = functions_of(as_called(value))
     if functions:
         return any(
             matters(function.definition) or is_pass(function) or _hands_to_own(function) for function in functions

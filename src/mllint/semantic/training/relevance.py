@@ -13,7 +13,7 @@ from mllint.semantic.events.kinds import may_name_module, may_name_thing
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.names.remembered import worked_out_once
-from mllint.semantic.values import Function, Module, functions_of, functions_run
+from mllint.semantic.values import Function, Module, as_called, functions_of
 from mllint.syntax.shape import called_on, dotted_path, is_super_call, last_word
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _called(function: FunctionInfo) -> Iterable[Function]:
     for call in function.model.tree.calls_in(function.node.body):
         if flow.is_about_data(function.model, call):
             continue
-        for called in functions_run(function.model.value(call.func)):
+        for called in functions_of(as_called(function.model.value(call.func))):
             yield called
             if function.owner is not None and is_super_call(called_on(call)):
                 for method in _dispatched(called.definition, function.owner):

@@ -32,7 +32,17 @@ from mllint.semantic.training.outputs import comes_from
 from mllint.semantic.training.passes_out_of_sight import is_pass_out_of_sight
 from mllint.semantic.training.relevance import calls_what_matters, is_pass, matters, names_event
 from mllint.semantic.training.touched import is_of_any_name, touched
-from mllint.semantic.values import ClassObject, Function, Instance, Method, Module, Value, functions_of, own_method
+from mllint.semantic.values import (
+    ClassObject,
+    Function,
+    Instance,
+    Method,
+    Module,
+    Value,
+    as_called,
+    functions_of,
+    own_method,
+)
 from mllint.syntax.shape import called_on, constant, is_main_guard, is_super_call
 from mllint.syntax.walk import children, subtree
 
@@ -237,9 +247,7 @@ class _Unfolding:
             closures = self._closures(call, frame, around) if seen.kind in (Kind.STEP, Kind.MINIMIZE) else []
             inside = self._forward(call, frame, around) if seen.kind is Kind.FORWARD else []
             return [*closures, self._event(seen, call, frame, around), *inside]
-        value = _dispatched(call, frame.value(call.func), frame)
-        called = own_method(value, "__call__") if isinstance(value, Instance) else None
-        value = value if called is None else Function(called, value)
+        value = as_called(_dispatched(call, frame.value(call.func), frame))
         if isinstance(value, ClassObject):
             return self._constructor(call, value.definition, frame, around)
         if isinstance(value, Function):
