@@ -9,7 +9,7 @@ import pytest
 
 from harness.cases import all_cases
 from mllint import engine
-from mllint.context import Context
+from mllint.context import Context, Targets
 from mllint.diagnostics import Diagnostic
 from mllint.registry import all_rules, select
 from mllint.semantic.model import Model
@@ -92,8 +92,8 @@ d = \"\"\"
 def test_comments_are_those_of_the_full_tree(text: str) -> None:
     source = Source(text, "example.py")
     bare, full = bare_tree(text), Tree(parse(source))
-    placed = Context(source, bare, Model(bare, source), (None, None), PythonPlaces(source, bare, ast.parse(text)))
-    whole = Context(source, full, Model(full, source), (None, None))
+    placed = Context(source, bare, Model(bare, source), Targets(), PythonPlaces(source, bare, ast.parse(text)))
+    whole = Context(source, full, Model(full, source), Targets())
     told = []
     for kind in (cst.Import, cst.Assign):
         for node, same in zip(bare.by_type[kind], full.by_type[kind], strict=True):

@@ -6,7 +6,8 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
-from mllint.engine import Targets, lint
+from mllint.context import Targets
+from mllint.engine import lint
 from mllint.registry import select
 from mllint.semantic.model import Model
 from mllint.semantic.project import Project

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mllint.configuration.files import Resolver, configuration
-from mllint.configuration.requirements import Requirements, lower_bound, lower_bounds
+from mllint.configuration.requirements import Requirements, lower_bound, lower_bounds, upper_bound
 from mllint.configuration.settings import (
     DEFAULT_EXCLUDE,
     Configuration,
@@ -288,6 +288,35 @@ def test_the_lower_bound_of_a_specifier(specifier: str, bound: tuple[int, int] |
 
 
 @pytest.mark.parametrize(
+    ("specifier", "bound"),
+    [
+        (">=2.1,<3", (3, 0)),
+        ("<2.6, >=2.1", (2, 6)),
+        ("<2.6.1", (2, 7)),
+        ("<=2.5", (2, 6)),
+        ("<=2.5.1", (2, 6)),
+        ("~=2.1.0", (2, 2)),
+        ("~=2.1", (3, 0)),
+        ("==2.1.*", (2, 2)),
+        ("==2.1", (2, 2)),
+        ("==2", (3, 0)),
+        ("==1.13.1+cu117", (1, 14)),
+        ("^2.1", (3, 0)),
+        ("^0.4", (0, 5)),
+        ("~2.1", (2, 2)),
+        ("<3,<2.6,!=2.1", (2, 6)),
+        (">=2", None),
+        ("> 1.9", None),
+        ("!=2.0", None),
+        ("", None),
+        ("@ https://example.org/torch-2.1.whl", None),
+    ],
+)
+def test_the_upper_bound_of_a_specifier(specifier: str, bound: tuple[int, int] | None) -> None:
+    assert upper_bound(specifier) == bound
+
+
+@pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
         (
@@ -401,6 +430,17 @@ def test_what_stands_nearest_to_a_file_decides(tmp_path: Path) -> None:
         assert requirements.of(str(tmp_path / name), root) == {"torch": version, "paddle": "3.0"}
     assert requirements.of(str(tmp_path / "any" / "train.py"), root) == {"paddle": "3.0"}
     assert requirements.of(str(tmp_path / "old" / "train.py"), str(tmp_path / "new")) == {}
+
+
+def test_what_a_project_stays_below(tmp_path: Path) -> None:
+    write(tmp_path / "requirements.txt", "torch>=1.13,<2.6\npaddlepaddle>=2.6\n")
+    write(tmp_path / "old" / "requirements-cpu.txt", "torch==1.9\n")
+    write(tmp_path / "old" / "requirements-gpu.txt", "torch==1.10\npaddlepaddle~=2.5.1\n")
+    write(tmp_path / "any" / "requirements.txt", "torch==2.1; python_version<'3.12'\ntorch; python_version>='3.12'\n")
+    requirements, root = Requirements(), str(tmp_path.resolve())
+    assert requirements.below(str(tmp_path / "train.py"), root) == {"torch": "2.6"}
+    assert requirements.below(str(tmp_path / "old" / "train.py"), root) == {"torch": "1.11", "paddle": "2.6"}
+    assert requirements.below(str(tmp_path / "any" / "train.py"), root) == {}
 
 
 def test_a_readme_decides_only_where_no_list_does(tmp_path: Path) -> None:

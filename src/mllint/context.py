@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
+import msgspec
 
 from mllint.edits import NodeEdit
 from mllint.imports import need_import
@@ -22,6 +23,16 @@ NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 _BLOCKS = (cst.BaseSuite, cst.BaseStatement, cst.Else, cst.Finally, cst.ExceptHandler, cst.ExceptStarHandler)
 
 
+class Targets(msgspec.Struct, frozen=True):
+    """The lowest framework versions the code must run with, as ``(major, minor)``, and the one of PyTorch below which
+    it stays. ``None``: the newest that is known; nothing says that it stays below any.
+    """
+
+    torch: Version = None
+    paddle: Version = None
+    torch_below: Version = None
+
+
 class Context:
     """One file as a rule sees it."""
 
@@ -30,7 +41,7 @@ class Context:
         source: Source,
         tree: Tree,
         model: Model,
-        versions: tuple[Version, Version],
+        targets: Targets,
         places: PythonPlaces | None = None,
     ) -> None:
         """``places`` tell what nodes without whitespace cannot, where their findings are to be final."""
@@ -38,7 +49,8 @@ class Context:
         self._places = places
         self._tree = tree
         self.model = model
-        self.torch_version, self.paddle_version = versions
+        self.torch_version, self.paddle_version = targets.torch, targets.paddle
+        self.torch_below = targets.torch_below
         self._imports: dict[str, tuple[str, NodeEdit | None]] = {}
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import libcst as cst
 import msgspec
 
-from mllint.context import Context
+from mllint.context import Context, Targets
 from mllint.diagnostics import Diagnostic, Edit, Fix, Location, Result, Severity, Status
 from mllint.doubts import demoted
 from mllint.edits import NodeEdit, NodeFix, Side
@@ -28,13 +28,6 @@ from mllint.syntax.spans import RoundTripError, spans_of
 from mllint.syntax.suppressions import Suppressions
 from mllint.syntax.walk import Tree
 from mllint.unused_suppressions import is_python, with_unused_suppressions
-
-
-class Targets(msgspec.Struct, frozen=True):
-    """The framework versions the code must run with, as ``(major, minor)``; ``None``: the newest that is known."""
-
-    torch: tuple[int, int] | None = None
-    paddle: tuple[int, int] | None = None
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -169,7 +162,7 @@ def _rules_that_find(source: Source, model: Model, rules: RuleSet, targets: Targ
 
     A rule that cannot do without whitespace raises; then only the full tree can tell.
     """
-    context = Context(source, model.tree, model, (targets.torch, targets.paddle))
+    context = Context(source, model.tree, model, targets)
     finding: dict[str, Rule] = {}
     for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
         if rule.code not in finding and _finds_something(handler, nodes, context):
@@ -205,7 +198,7 @@ def _analyse(
     targets: Targets,
 ) -> Result:
     tree = model.tree
-    context = Context(source, tree, model, (targets.torch, targets.paddle))
+    context = Context(source, tree, model, targets)
     found: list[_Found] = []
     failures: list[_Failure] = []
     failed: set[str] = set()
@@ -241,7 +234,7 @@ def _placed_by_python(
         return None
     try:
         places = PythonPlaces(source, model.tree, python_tree)
-        context = Context(source, model.tree, model, (targets.torch, targets.paddle), places)
+        context = Context(source, model.tree, model, targets, places)
         diagnostics = [
             _diagnostic(source, _Found(rule, item, None), {id(item.node): places.span(item.node)})
             for rule, handler, nodes in rules.dispatch.visits(model.tree, context)
@@ -269,7 +262,8 @@ def _of_former_python(
     """
     places = PythonPlaces(source, model.tree, readable_tree(source.program)[0])
     written_for = _RENAMED_ASYNC if "async" in former.message else None
-    context = Context(source, model.tree, model, (targets.torch or written_for, targets.paddle), places)
+    targets = msgspec.structs.replace(targets, torch=targets.torch or written_for)
+    context = Context(source, model.tree, model, targets, places)
     found: list[Diagnostic] = []
     for rule, handler, nodes in rules.dispatch.visits(model.tree, context):
         for node in nodes:

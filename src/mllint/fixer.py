@@ -15,8 +15,8 @@ from typing import TypeAlias
 import msgspec
 
 from mllint import engine
+from mllint.context import Targets
 from mllint.diagnostics import Diagnostic, Edit, Result, Status
-from mllint.engine import Targets
 from mllint.registry import RuleSet
 from mllint.semantic.project import Project
 from mllint.syntax.parse import ParseError, parse

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from mllint.context import Targets
 from mllint.diagnostics import Diagnostic, Result
-from mllint.engine import Targets, lint
+from mllint.engine import lint
 from mllint.registry import RuleSet, all_rules, select
 from mllint.rule import Rule
 from mllint.semantic.project import Project
@@ -37,6 +38,7 @@ _EXPECT = re.compile(r"#\s*expect(?:\[([+-]\d+)\])?:\s*([^\s,]+(?:\s*,\s*[^\s,]+
 _EXPECTED_CODE = re.compile(r"(ML\d{3})(?:\[(safe|unsafe|display|none)\])?")
 _OK = re.compile(r"#\s*ok:\s*(ML\d{3})\s*(.*)")
 _TARGET = re.compile(r"#\s*target-version:\s*(torch|paddle)=(\d+)\.(\d+)")
+_BELOW = re.compile(r"#\s*target-version:\s*(torch)=[\d.]+,<(\d+)\.(\d+)")
 _VARIANTS_OFF = re.compile(r"#\s*variants: off, because \S+")
 
 
@@ -143,7 +145,9 @@ def _lint_unchanged(case: Case) -> Result:
 
 def read_targets(text: str) -> Targets:
     """The target versions that comments in a text ask for."""
-    return Targets(**{name: (int(major), int(minor)) for name, major, minor in _TARGET.findall(text)})
+    lowest = {name: (int(major), int(minor)) for name, major, minor in _TARGET.findall(text)}
+    below = {f"{name}_below": (int(major), int(minor)) for name, major, minor in _BELOW.findall(text)}
+    return Targets(**lowest, **below)
 
 
 @cache

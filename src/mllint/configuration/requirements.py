@@ -1,4 +1,4 @@
-"""Which framework versions a project asks for: the lower bound of its dependency on each.
+"""Which framework versions a project asks for: the bounds of its dependency on each.
 
 Read from ``pyproject.toml`` (``[project] dependencies``, or Poetry's table), ``setup.cfg`` and ``setup.py``
 (``install_requires``), ``requirements.txt``, others like ``requirements-gpu.txt`` or ``requirement.txt``, conda's
@@ -13,7 +13,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 Version = tuple[int, int]
 
@@ -39,6 +39,14 @@ _WRITTEN = re.compile(
 )
 _SAID = re.compile(rf"(?<![\w-]){_PADDLE_NAME}[\s*`:：|]*v?([1-9]\d*\.\d+)", re.IGNORECASE)
 _LOWER_BOUND = re.compile(r"(?:>=|~=|===?|>|\^|~)\s*v?(\d+)(?:\.(\d+))?")
+_UPPER_BOUND = re.compile(r"(<=?|~=|===?|\^|~)\s*v?(\d+)(?:\.(\d+))?(\.\d+)?")
+
+
+class Bounds(NamedTuple):
+    """Which versions of a framework are allowed: from ``lowest`` on, and only those below ``below``."""
+
+    lowest: Version | None
+    below: Version | None
 
 
 def says_versions(name: str) -> bool:
@@ -75,7 +83,7 @@ class Requirements:
     """Which versions the files of projects are made for; each folder is looked at once."""
 
     def __init__(self) -> None:
-        self._asked: dict[tuple[str, str], dict[str, str]] = {}
+        self._asked: dict[tuple[str, str], dict[str, Bounds]] = {}
         self._said: _Said = {}
 
     def of(self, path: str, root: str) -> dict[str, str]:
@@ -83,10 +91,17 @@ class Requirements:
 
         ``root`` is that of its project. Keys are ``torch`` and ``paddle``, values like ``"2.6"``.
         """
+        return _lowest_of(self._bounds(path, root))
+
+    def below(self, path: str, root: str) -> dict[str, str]:
+        """The version of each framework below which what stands nearest to a file stays, if it says so."""
+        return {name: _text(asked.below) for name, asked in self._bounds(path, root).items() if asked.below}
+
+    def _bounds(self, path: str, root: str) -> dict[str, Bounds]:
         folder = os.path.dirname(os.path.abspath(path))
         key = (folder, root)
         if key not in self._asked:
-            self._asked[key] = lower_bounds(*_folders(os.path.realpath(folder), root), said=self._said)
+            self._asked[key] = _asked_in(_folders(os.path.realpath(folder), root), self._said)
         return self._asked[key]
 
 
@@ -101,19 +116,33 @@ def _folders(folder: str, root: str) -> list[str]:
     return folders
 
 
-def lower_bounds(*folders: str, said: "_Said | None" = None) -> dict[str, str]:
+def lower_bounds(*folders: str) -> dict[str, str]:
     """The lowest version of each framework that the first of some folders allows which names it, if it says so.
 
-    Keys are ``torch`` and ``paddle``, values like ``"2.6"``. ``said`` remembers what stands in each folder.
+    Keys are ``torch`` and ``paddle``, values like ``"2.6"``.
     """
-    known: _Said = {} if said is None else said
-    bounds: dict[str, str] = {}
+    return _lowest_of(_asked_in(list(folders), {}))
+
+
+def _lowest_of(asked: dict[str, Bounds]) -> dict[str, str]:
+    return {name: _text(bounds.lowest) for name, bounds in asked.items() if bounds.lowest}
+
+
+def _asked_in(folders: list[str], said: "_Said") -> dict[str, Bounds]:
+    """What the first of some folders that names each framework asks for; ``said`` remembers what stands in each."""
+    asked: dict[str, Bounds] = {}
     for framework in _PACKAGES:
-        told = (_lowest(folder, readers, known).get(framework) for readers in (_LISTS, _MANUALS) for folder in folders)
-        bound = next((found[0] for found in told if found is not None), None)
-        if bound is not None:
-            bounds[framework] = f"{bound[0]}.{bound[1]}"
-    return bounds
+        told = (
+            _read_once(folder, readers, said).get(framework) for readers in (_LISTS, _MANUALS) for folder in folders
+        )
+        found = next((bounds for bounds in told if bounds is not None), None)
+        if found is not None:
+            asked[framework] = found
+    return asked
+
+
+def _text(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def lower_bound(specifier: str) -> Version | None:
@@ -126,26 +155,49 @@ def lower_bound(specifier: str) -> Version | None:
     return max(bounds, default=None)
 
 
-def _lowest(folder: str, readers: "tuple[_Reader, ...]", said: "_Said") -> "dict[str, tuple[Version | None]]":
-    """The lowest version of each framework that the first file of a folder which names it allows, in a one-tuple."""
+def upper_bound(specifier: str) -> Version | None:
+    """The version below which ``>=2.1,<2.6``, ``<=2.5``, ``~=2.1.0``, ``==2.1.*`` or ``^2.1`` stay, if any."""
+    bounds: list[Version] = []
+    for part in specifier.split(","):
+        match = _UPPER_BOUND.match(part.strip())
+        if match is None:
+            continue
+        sign, major, minor = match[1], int(match[2]), int(match[3] or 0)
+        if sign == "<":
+            bounds.append((major, minor) if not match[4] else (major, minor + 1))
+        elif match[3] is None or (sign == "^" and major > 0) or (sign == "~=" and match[4] is None):
+            bounds.append((major + 1, 0))
+        else:
+            bounds.append((major, minor + 1))
+    return min(bounds, default=None)
+
+
+def _read_once(folder: str, readers: "tuple[_Reader, ...]", said: "_Said") -> dict[str, Bounds]:
+    """What the first file of a folder that names each framework allows."""
     key = (folder, readers)
     if key not in said:
-        said[key] = _read_lowest(folder, readers) if _named(folder, says_versions) else {}
+        said[key] = _read_bounds(folder, readers) if _named(folder, says_versions) else {}
     return said[key]
 
 
-def _read_lowest(folder: str, readers: "tuple[_Reader, ...]") -> "dict[str, tuple[Version | None]]":
-    found: dict[str, tuple[Version | None]] = {}
+def _read_bounds(folder: str, readers: "tuple[_Reader, ...]") -> dict[str, Bounds]:
+    found: dict[str, Bounds] = {}
     for read in readers:
         asked = [(name.lower().replace("_", "-"), specifier) for name, specifier in read(folder)]
         for framework, packages in _PACKAGES.items():
-            bounds = [lower_bound(specifier) for name, specifier in asked if name in packages]
-            # Lines for several platforms: the code must run with the lowest of them, and one without
-            # a bound allows everything.
-            if bounds and framework not in found:
-                known = [bound for bound in bounds if bound is not None]
-                found[framework] = (min(known) if len(known) == len(bounds) else None,)
+            specifiers = [specifier for name, specifier in asked if name in packages]
+            if specifiers and framework not in found:
+                # Lines for several platforms: the code must run with all that any of them allows, and one without
+                # a bound allows everything.
+                lowest = [lower_bound(specifier) for specifier in specifiers]
+                below = [upper_bound(specifier) for specifier in specifiers]
+                found[framework] = Bounds(_if_all(min, lowest), _if_all(max, below))
     return found
+
+
+def _if_all(choose: Callable[[list[Version]], Version], bounds: list[Version | None]) -> Version | None:
+    known = [bound for bound in bounds if bound is not None]
+    return choose(known) if len(known) == len(bounds) else None
 
 
 def _split(requirements: Iterable[object]) -> Iterator[tuple[str, str]]:
@@ -307,5 +359,5 @@ _LISTS: tuple[_Reader, ...] = (
     _from_install_script,
 )
 _MANUALS: tuple[_Reader, ...] = (_from_readme,)
-_Said = dict[tuple[str, tuple[_Reader, ...]], dict[str, tuple[Version | None]]]
+_Said = dict[tuple[str, tuple[_Reader, ...]], dict[str, Bounds]]
 """What the files of each folder say, by those that are read."""

@@ -62,7 +62,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shown only; ``extend_safe_fixes`` and ``extend_unsafe_fixes`` change how far a rule's fixes are
     trusted. ``severities`` are pairs of a selector and a severity, of which the most exact counts;
     findings below ``min_severity`` are left out. ``torch_version`` and ``paddle_version``
-    (``"2.6"``) are the oldest framework the code must run with.
+    (``"2.6"``) are the oldest framework the code must run with, and the code stays below ``torch_below``.
     ``project_root`` is the folder in which imported sibling files are looked up; without it only
     the file itself is read.
 
@@ -82,11 +82,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     severities: tuple[tuple[str, Severity], ...] = ()
     min_severity: Severity = Severity.INFO
     torch_version: str | None = None
+    torch_below: str | None = None
     paddle_version: str | None = None
     project_root: str | None = None
 
     def __post_init__(self) -> None:
-        for version in (self.torch_version, self.paddle_version):
+        for version in (self.torch_version, self.torch_below, self.paddle_version):
             if version is not None:
                 parse_version(version)
         for pattern, _ in self.per_file_ignores:

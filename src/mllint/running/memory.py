@@ -66,7 +66,7 @@ class Memory:
     def _settings_digest(self, task: Task, root: str) -> bytes:
         from mllint.running.cache import settings_digest
 
-        settings = with_versions(task.settings, self._requirements.of(task.path, root))
+        settings = with_versions(task.settings, self._requirements, task.path, root)
         of = (settings, task.noqa)
         found = self._settings.get(of)
         if found is None:

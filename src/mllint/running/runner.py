@@ -7,7 +7,7 @@ gate: ``mllint`` on a file without a framework starts in a tenth of the time.
 import ast
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +30,7 @@ from mllint.semantic.files.reads import Asker, Facts
 from mllint.syntax.gate import may_concern_rules
 
 if TYPE_CHECKING:
-    from mllint.engine import Targets
+    from mllint.context import Targets
     from mllint.fixer import FixResult
     from mllint.registry import RuleSet
     from mllint.semantic.project import Project
@@ -201,7 +201,7 @@ class Runner:
         if not task.in_project:
             return None, task.settings
         project = self._opened(self._roots.of(task.path))
-        return project, with_versions(task.settings, self._requirements.of(task.path, str(project.root)))
+        return project, with_versions(task.settings, self._requirements, task.path, str(project.root))
 
     def _opened(self, root: Path) -> "Project":
         """The project of a root, from before if a file of it, or of one inside it, was the last."""
@@ -223,12 +223,15 @@ class Runner:
         return Project(root) if self._kept_nodes is None else Project(root, self._kept_nodes)
 
 
-def with_versions(settings: Settings, versions: Mapping[str, str]) -> Settings:
-    """The settings with the framework versions that they do not name themselves."""
+def with_versions(settings: Settings, requirements: Requirements, path: str, root: str) -> Settings:
+    """The settings with the framework versions that they do not name themselves, but the project of a file does."""
+    lowest = requirements.of(path, root)
+    below = None if settings.torch_version else requirements.below(path, root).get("torch")
     return msgspec.structs.replace(
         settings,
-        torch_version=settings.torch_version or versions.get("torch"),
-        paddle_version=settings.paddle_version or versions.get("paddle"),
+        torch_version=settings.torch_version or lowest.get("torch"),
+        torch_below=below,
+        paddle_version=settings.paddle_version or lowest.get("paddle"),
     )
 
 
@@ -394,7 +397,7 @@ def _ignored_for(settings: Settings, path: str) -> tuple[str, ...]:
 
 
 def _targets(settings: Settings) -> "Targets":
-    from mllint.engine import Targets
+    from mllint.context import Targets
 
-    versions = (settings.torch_version, settings.paddle_version)
+    versions = (settings.torch_version, settings.paddle_version, settings.torch_below)
     return Targets(*(None if version is None else parse_version(version) for version in versions))

@@ -1,7 +1,7 @@
 """## What it does
 
-Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6; and in others those of
-which the code below uses the result, or an entry of it, as an object: `torch.load("net.pt").eval()`,
+Finds calls of `torch.load` without `weights_only` in projects that allow a PyTorch below 2.6; and, where 2.6 is
+allowed, those of which the code below uses the result, or an entry of it, as an object: `torch.load("net.pt").eval()`,
 `torch.load(path)["args"].lr`; or that read the very file to which the code saves an object, and nothing else:
 `torch.save({"net": net.state_dict(), "args": args}, path)`; or of which an annotation says that they read a module or
 an object of a class of the project: `session: Session = torch.load(path)`; or from which an entry is taken that is an
@@ -36,7 +36,8 @@ state = torch.load("model.pt", map_location="cpu", weights_only=True)
 
 ## What it leaves alone
 
-Projects whose lowest PyTorch is below 1.13. Where it is 2.6 or newer, or not known, files of which nothing says that
+Projects whose lowest PyTorch is below 1.13, and objects in those that stay below 2.6 (`torch==2.1.0`,
+`torch>=1.13,<2.6`). Where the lowest is 2.6 or newer, or not known, files of which nothing says that
 there is an object in them, what the code asks about first (`isinstance`, `hasattr`, or a `try` that catches the
 error), entries that are read only where they are found and that nothing near saves, what is loaded as a whole and is
 no module, since libraries may allow their own classes, and all where the files around it allow classes
@@ -50,7 +51,8 @@ itself into a temporary folder of its own, or its memory; what the same function
 not there yet (a cache); and what tests read. A second try where a load with `weights_only` has failed, and a first try
 where the `except` reads with `weights_only=False`, of what PyTorch 2.6 refuses.
 
-The lowest version is that of the `target-version` setting, or else of the project's requirements.
+The lowest version is that of the `target-version` setting, or else of the project's requirements, which may also say
+below which one it stays.
 
 ## Fix safety
 
@@ -102,10 +104,12 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     given = argument(call, None, "weights_only")
     if (given is not None and constant(given.value) is not None) or argument(call, 2, "pickle_module") is not None:
         return
+    is_newer = context.torch_below is None or context.torch_below > _DEFAULT
+    if is_newer and is_refused(context.model, call) and not _is_other_way(call, context):
+        saves_too = "save" in context.model.calls_by_word  # what it saves is what is to be changed
+        yield Finding(call, _REFUSED, _HELP_REFUSED, fix=None if saves_too else lambda: _fix(call, given, "False"))
+        return
     if version is None or version >= _DEFAULT:
-        if is_refused(context.model, call) and not _is_other_way(call, context):
-            saves_too = "save" in context.model.calls_by_word  # what it saves is what is to be changed
-            yield Finding(call, _REFUSED, _HELP_REFUSED, fix=None if saves_too else lambda: _fix(call, given, "False"))
         return
     if is_test_code(context.model) or is_own_file(context.model, call):
         return
