@@ -64,6 +64,8 @@ _OTHER_ERRORS = frozenset({
 })  # fmt: skip
 """What catches no ``UnpicklingError``."""
 _DECLARE_NO_CLASS = re.compile(r"\.(?:TypedDict|Protocol|Parameter|Tensor)$")
+_MOVING = frozenset({"to", "cpu", "cuda", "float", "double", "half"})
+"""What gives back the module it is asked of, and another tensor."""
 _MAKING_ARRAYS = frozenset({"numpy.array"})
 """What is given lists as well. `asarray` is for what may be an array already."""
 _TAKING = frozenset({"get", "pop"})
@@ -145,13 +147,43 @@ def _may_catch(handler: cst.ExceptHandler) -> bool:
 def _is_declared(model: "Model", load: cst.Call) -> bool:
     """Whether an annotation says that what is read is a module, or an object of a class of the project.
 
-    ``model: Net = torch.load(path)``, or ``return torch.load(path)`` of a function that returns a ``Net``.
+    ``model: Net = torch.load(path)``, or a function that says it returns a ``Net`` and gives back what it has read,
+    also by a name, or moved: ``return torch.load(path).to(device)``.
     """
-    parent = model.tree.parent(load)
+    read: cst.BaseExpression = load
+    while (outer := _moved(model, read)) is not None:
+        read = outer
+    parent = model.tree.parent(read)
     annotation = parent.annotation if isinstance(parent, cst.AnnAssign) else None
-    if isinstance(parent, cst.Return) and (function := model.enclosing_function(load)) is not None:
-        annotation = function.returns
+    if annotation is None and _is_given_back(model, load, read):
+        function = model.enclosing_function(load)
+        annotation = None if function is None else function.returns
     return annotation is not None and _is_of_class(annotated(model, annotation.annotation))
+
+
+def _moved(model: "Model", node: cst.BaseExpression) -> cst.Call | None:
+    method = model.tree.parent(node)
+    is_moving = isinstance(method, cst.Attribute) and method.attr.value in _MOVING
+    return model.tree.call_of(method) if method is not None and is_moving else None
+
+
+def _is_given_back(model: "Model", load: cst.Call, read: cst.BaseExpression) -> bool:
+    """Whether the function gives back what it has read; not where it asks what that is, and may have taken a part."""
+    parent = model.tree.parent(read)
+    if not isinstance(parent, cst.Assign):
+        return isinstance(parent, cst.Return)
+    uses = list(uses_of_bound(model, parent))
+    is_returned = any(isinstance(model.tree.parent(use), cst.Return) for use in uses)
+    return is_returned and not any(_is_asked(model, use) or _is_asked_first(model, use, load) for use in uses)
+
+
+def _is_asked(model: "Model", use: cst.BaseExpression) -> bool:
+    """Whether it is asked what something is, or what is in it."""
+    call = model.tree.call_given(use)
+    if call is not None and last_word(call.func) in _ASKING:
+        return True
+    target = model.tree.parent(use)
+    return isinstance(target, cst.ComparisonTarget) and isinstance(target.operator, (cst.In, cst.NotIn))
 
 
 def _is_of_class(value: Value | None) -> bool:
