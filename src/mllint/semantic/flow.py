@@ -33,7 +33,7 @@ from mllint.semantic.events.places import inside_of
 from mllint.semantic.events.stars import handed_on_to
 from mllint.semantic.events.steps import Kind
 from mllint.semantic.events.things import Frame, Thing
-from mllint.semantic.graph.data_sources import is_mere_data
+from mllint.semantic.graph.data_sources import is_mere_data, is_part_of_batch
 from mllint.semantic.names.classes import fields_of
 from mllint.semantic.names.scopes import only_assigned
 from mllint.semantic.values import (
@@ -174,9 +174,18 @@ def _backward(frame: Frame, call: cst.Call) -> Seen | None:
     loss: cst.BaseExpression = receiver
     value = frame.value(receiver)
     positional = [arg.value for arg in call.args if arg.keyword is None]
-    if positional and not isinstance(value, Tensor) and isinstance(frame.value(positional[0]), Tensor):
-        loss = positional[0]  # `accelerator.backward(loss)`
+    if positional and not isinstance(value, Tensor):
+        if value is None and _is_part_of_batch(frame, positional[0]):
+            return None  # `net.backward(labels)`: what computes its gradients by hand does it as it likes
+        if isinstance(frame.value(positional[0]), Tensor):
+            loss = positional[0]  # `accelerator.backward(loss)`
     return Seen(Kind.BACKWARD, frame.thing(loss), scaler_of(frame, receiver))
+
+
+def _is_part_of_batch(frame: Frame, node: cst.BaseExpression) -> bool:
+    bindings = frame.model.reaching(node) if isinstance(node, cst.Name) else ()
+    given = frame.given(bindings[0]) if len(bindings) == 1 else None
+    return is_part_of_batch(frame.model, node) if given is None else _is_part_of_batch(*given)
 
 
 def scaler_of(frame: Frame, loss: cst.BaseExpression) -> Thing | None:

@@ -5,10 +5,10 @@ computed of: `torch.tensor(loss, requires_grad=True)`, `Variable(output.data, re
 = True`, a loss under `no_grad()` or of what was computed there alone, and in Paddle every `detach()`, `to_tensor()` or
 `stop_gradient = True`. And parts of a loss that were made numbers before they are added: `smooth =
 smooth_loss.detach()`, `aux = aux_loss.item()`, or that a loss of the libraries computes of outputs that are cut and of
-data: `criterion(score.detach(), real)`. So are terms that are computed of gradients and of nothing else,
-`penalty = grad(output, inputs)[0].norm()`, where `autograd.grad` is not told `create_graph=True`. The whole loss is
-cut, too, where it is computed of data and of what was detached, turned into an array or computed under `no_grad()`, by
-whatever model: `criterion(net(x).detach(), y)`. And where `backward()` is called on nothing but what `detach()` or
+data, or of these alone: `criterion(score.detach(), real)`. So are terms that are computed of gradients and of nothing
+else, `penalty = grad(output, inputs)[0].norm()`, where `autograd.grad` is not told `create_graph=True`. The whole loss
+is cut, too, where it is computed of data and of what was detached, turned into an array or computed under `no_grad()`,
+by whatever model: `criterion(net(x).detach(), y)`. And where `backward()` is called on nothing but what `detach()` or
 `.data` gives, whatever that is: `gain.detach()`. And what the `forward` of a class whose name ends in `Loss` returns
 from within `with no_grad():`, or on all its ways as a number or a copy, `return loss.item()`, whoever uses it. And
 loops that freeze all parameters of a module, `for p in net.parameters(): p.requires_grad = False`, where an optimizer
@@ -47,18 +47,20 @@ loss.backward()
 ## What it leaves alone
 
 `loss.requires_grad_()` on a loss that has its graph: it does nothing. Tensors whose own gradient is read, that have a
-hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`. A
-loss that starts as `torch.zeros(1, requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts
-that are cut right where they are added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own.
-First terms of a total without a graph, `total = first.detach()`, to which others are added.
-A loss class whose whole `forward` has the decorator `no_grad()`, or that asks whether it is `training`; one that cuts
-what it is given only in part: the rest may be what learns. One that takes whole numbers of all that it is given first,
-`scores.argmax(1)`, and copies what comes of them: there was nothing left to cut (ML211).
+hook or are what an optimizer changes. Branches that ask what the loss is, such as `if not torch.is_tensor(loss)`, and
+what is computed where a test does not hold under which `backward()` stands. A loss that starts as `torch.zeros(1,
+requires_grad=True)`. Copies that are logged and not given to `backward()`. Parts that are cut right where they are
+added, `main + aux.detach()`, in one branch only, or have a `backward()` of their own. First terms of a total without a
+graph, `total = first.detach()`, to which others are added. A loss class whose whole `forward` has the decorator
+`no_grad()`, or that asks whether it is `training`; one that cuts what it is given only in part: the rest may be what
+learns. One that takes whole numbers of all that it is given first, `scores.argmax(1)`, and copies what comes of them:
+there was nothing left to cut (ML211).
 
 Frozen modules of which anything is thawed, or that get a new part or are given to something unknown afterwards. Loops
 under a condition that the function asks for again.
 
-Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does.
+Losses of outputs that are cut and of what may hang on a graph itself, as a student's output does; and methods of
+another object, `critic.loss(output.detach(), real)`, which may compute with its weights.
 
 Of a part of a loss of which nothing else is known, the rule takes the word `loss` in its name for what it says, and
 `criterion`.
@@ -106,7 +108,7 @@ def check(_: cst.Module, context: Context) -> Iterator[Finding]:
     terms = {id(term.node): term for call in model.backward.calls for term in constant_terms(model, call)}
     for term in terms.values():
         if id(term.node) not in found:
-            message = f"`.{term.method}()` takes this part of the loss off its graph: nothing learns from it"
+            message = f"`.{term.way}` takes this part of the loss off its graph: nothing learns from it"
             yield Finding(term.node, message, "add the loss itself, or leave it out of the sum")
     for gradient in terms_of_gradients(model):
         yield Finding(

@@ -77,7 +77,8 @@ have, and losses that are not made right there of what the network gives.
 Gradients of an evaluation that are cleared before the training computes its own, or that anything in the evaluation, or
 in what it calls, reads or asks for otherwise; and networks that are trained in evaluation mode.
 An optimizer that is only known by its name, because it is a parameter of a function that nobody in the file calls,
-counts as one where the loop computes gradients too.
+counts as one where the loop computes gradients too. What is given a part of the batch, `network.backward(labels)`,
+computes them by hand, and may write them anew.
 
 ## Fix safety
 

@@ -13,10 +13,10 @@ import msgspec
 from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.graph.cuts import PASSING, operand_of
 from mllint.semantic.graph.data_sources import is_of_data
-from mllint.semantic.graph.taken_off import computes_loss
+from mllint.semantic.graph.taken_off import computes_loss, taken_off
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
-from mllint.syntax.shape import constant, dotted_path, last_word
+from mllint.syntax.shape import constant, dotted_path
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -27,10 +27,10 @@ _CUTTING = frozenset({"detach", "item"})
 
 
 class ConstantTerm(msgspec.Struct, frozen=True):
-    """An expression that takes one part of a loss off its graph, and the method by which it does."""
+    """An expression that takes one part of a loss off its graph, and how: ``detach()``, ``data``."""
 
-    node: cst.Call
-    method: str
+    node: cst.BaseExpression
+    way: str
 
 
 def constant_terms(model: "Model", call: cst.Call) -> tuple[ConstantTerm, ...]:
@@ -142,35 +142,23 @@ class _Terms:
             source = source.func.value
         if found is None or not self._is_loss(source) or self._is_used_for_backward(source):
             return None
-        return ConstantTerm(node, found)
+        return ConstantTerm(node, f"{found}()")
 
     def _cut_before(self, node: cst.Call) -> ConstantTerm | None:
         """How a loss of the libraries, a module or a function, comes to have no graph:
         ``criterion(output.detach(), target)``.
         """
         given = [arg.value for arg in node.args if constant(arg.value) is ...]  # no `reduction="sum"`
-        cuts = [item for item in given if self._cuts_output(item)]
-        callee = self.model.value(node.func) if cuts else None
+        off = [taken_off(self.model, item) for item in given]
+        cut = next((item for item in off if item is not None), None)
+        callee = None if cut is None else self.model.value(node.func)
         is_known = isinstance(callee, Symbol) or (isinstance(callee, Module) and callee.name is not None)
-        if not is_known or not computes_loss(self.model, node) or any(arg.star for arg in node.args):
+        if cut is None or not is_known or not computes_loss(self.model, node) or any(arg.star for arg in node.args):
             return None
-        others = [item for item in given if item not in cuts]
-        if not others:
+        others = (item for item, place in zip(given, off, strict=True) if place is None)
+        if not all(is_of_data(self.model, other) for other in others):
             return None
-        if not cuts or not all(is_of_data(self.model, other) for other in others):
-            return None
-        return ConstantTerm(cuts[0], "detach")  # type: ignore[arg-type]
-
-    def _cuts_output(self, node: cst.BaseExpression) -> bool:
-        """Whether an expression takes what surely hangs on a graph off it: ``output.detach()``."""
-        if (
-            not isinstance(node, cst.Call)
-            or last_word(node.func) != "detach"
-            or not isinstance(node.func, cst.Attribute)
-        ):
-            return False
-        value = self.model.value(node.func.value)
-        return isinstance(value, (Tensor, Output)) and value.attached is True
+        return ConstantTerm(cut, "detach()" if isinstance(cut, cst.Call) else "data")
 
     def _is_loss(self, node: cst.BaseExpression) -> bool:
         """Whether an expression is one loss that hangs on a graph; no difference, with which a value is put right."""

@@ -19,7 +19,7 @@ from mllint.semantic.graph.gradients import may_be_switched_on_in
 from mllint.semantic.graph.leaves import is_copy_of_leaf
 from mllint.semantic.graph.lost_leaves import is_given_to_optimizer
 from mllint.semantic.graph.taken_off import MAKERS, adds_loss, computes_alone, computes_loss, is_computed, taken_off
-from mllint.semantic.names.conditions import is_above
+from mllint.semantic.names.conditions import exclude_each_other, is_above
 from mllint.semantic.names.scopes import Binding, BindingKind, assigned, only_assigned
 from mllint.semantic.names.uses import calls_of_path, reads
 from mllint.semantic.values import Function, Module, Number, Output, Symbol, Tensor
@@ -67,12 +67,14 @@ class Cuts:
         self.model = model
         self.paddle_data_cuts = paddle_data_cuts
         self._seen: set[int] = set()
+        self._backward: cst.Call | None = None
 
     def of_backward(self, call: cst.Call) -> list[Cut]:
         """The cuts on the way to a call of ``backward()``; empty where some gradient may get through."""
         operand = operand_of(call)
         if operand is None or self.model.gradients.off(call) is not False:
             return []
+        self._backward = call
         # A new leaf of nobody knows what may be one whose own gradient is wanted.
         return [cut for cut in self._follow(operand) if not (cut.of_anything and cut.needs_gradient)]
 
@@ -124,7 +126,7 @@ class Cuts:
         if isinstance(callee, Module) and callee.name is not None:
             fact = lookup.class_(callee.name)
             return self._of_inputs(call, fact) if fact is not None and fact.kind == "loss" else []
-        if (callee is None or isinstance(callee, Module)) and is_called_loss(call) and len(call.args) > 1:
+        if self._may_be_criterion(call, callee) and len(call.args) > 1:
             # `loss_of_critic(real, fake.detach())` may compute with weights; an output comes before its target.
             first, apart = call.args[0].value, Cuts(self.model, self.paddle_data_cuts)
             is_criterion = apart._cuts_of_output(first, True) or self._is_without_graph(first, True)
@@ -145,6 +147,18 @@ class Cuts:
         cuts = self._follow(receiver)
         flagged = name == "requires_grad_" and on is True
         return [replace(cut, needs_gradient=True) for cut in cuts] if flagged else cuts
+
+    def _may_be_criterion(self, call: cst.Call, callee: object) -> bool:
+        """Whether a call is spelled as that of a loss, and is no method of something that may have weights.
+
+        ``netD.loss(fake.detach(), real)`` computes with those of the network.
+        """
+        if callee is None and isinstance(call.func, cst.Attribute):
+            around = self.model.enclosing_function(call)
+            owner = None if around is None else self.model.function_info(around).self_name
+            if owner is None or dotted_path(call.func.value) != owner:
+                return False
+        return (callee is None or isinstance(callee, Module)) and is_called_loss(call)
 
     def _made(self, call: cst.Call, name: str) -> list[Cut]:
         if name not in MAKERS or not call.args or call.args[0].star or call.args[0].keyword is not None:
@@ -288,12 +302,21 @@ class Cuts:
         if flag is not None:
             return [flag]
         found: list[Cut] = []
-        ways = [self._binding(binding) for binding in self.model.reaching(node)]
+        ways = [self._binding(binding) for binding in self.model.reaching(node) if not self._is_ruled_out(binding)]
         for cuts in ways:
             found += cuts if all(ways) else [cut for cut in cuts if not cut.of_anything]
         if self._is_flagged_by_call(node, path):
             found = [replace(cut, needs_gradient=True) for cut in found]
         return found
+
+    def _is_ruled_out(self, binding: Binding) -> bool:
+        """Whether what was bound under a condition never gets to the call of ``backward()``, which has another one."""
+        call = self._backward
+        return (
+            call is not None
+            and binding.scope.model is self.model
+            and exclude_each_other(self.model, call, binding.node)
+        )
 
     def _binding(self, binding: Binding) -> list[Cut]:
         if binding.path or binding.value is None or is_guarded(self.model, binding.node, binding.key):

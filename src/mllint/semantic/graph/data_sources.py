@@ -97,6 +97,20 @@ def _is_bound_to_data(model: "Model", name: cst.BaseExpression, steps: int) -> b
     )
 
 
+def is_part_of_batch(model: "Model", node: cst.BaseExpression) -> bool:
+    """Whether a name stands for a part of what a loop yields or a function is given: ``for x, y in data``, ``x, y =
+    batch``.
+    """
+    bindings = model.reaching(node) if isinstance(node, cst.Name) else ()
+    return bool(bindings) and all(binding.path and _is_given(model, binding) for binding in bindings)
+
+
+def _is_given(model: "Model", binding: Binding) -> bool:
+    if binding.kind is BindingKind.ASSIGN and isinstance(binding.value, cst.Name):
+        return all(item.kind in (BindingKind.PARAMETER, BindingKind.LOOP) for item in model.reaching(binding.value))
+    return binding.kind is BindingKind.LOOP
+
+
 def is_setting(model: "Model", binding: Binding) -> bool:
     """Whether a parameter is a number where it is not given, and nothing in the file gives it more: ``eps=1e-6``."""
     parameter, function = binding.node, binding.scope.node

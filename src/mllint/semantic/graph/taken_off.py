@@ -19,7 +19,7 @@ from mllint.syntax.walk import subtree
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-MAX_STEPS = 8
+MAX_STEPS = 12
 """Through how many names, methods and copies an output is followed."""
 _COPYING = frozenset({
     "torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "torch.FloatTensor", "numpy.array",
@@ -75,6 +75,8 @@ def _is_output(model: "Model", node: cst.BaseExpression, steps: int) -> bool:
     if isinstance(node, cst.Name):
         made = all_assigned(model, node)
         return bool(made) and all(isinstance(item, cst.Call) and _is_output(model, item, steps - 1) for item in made)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _KEEPING:
+        return _is_output(model, node.func.value, steps - 1)
     if not isinstance(node, cst.Call) or not node.args:
         return False
     callee = model.value(node.func)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import libcst as cst
 
 from mllint.syntax.comparison import comparands
-from mllint.syntax.shape import constant, dotted_path, last_statement, leaves_loop, runs_once
+from mllint.syntax.shape import constant, dotted_path, fingerprint, last_statement, leaves_loop, runs_once
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -159,6 +159,15 @@ def is_in_another_branch(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -
         statement in branches and branches[statement] is not branch
         for statement, branch in _branches(model, other).items()
     )
+
+
+def exclude_each_other(model: "Model", one: cst.CSTNode, other: cst.CSTNode) -> bool:
+    """Whether a place is reached where a test holds, and another where one that is written alike does not.
+
+    ``if phase == "train": loss.backward()``, and what stands in the ``else`` of another ``if phase == "train"``.
+    """
+    turns = {fingerprint(test): turn for test, turn in verdicts(model, one)}
+    return bool(turns) and any(turns.get(fingerprint(test), turn) is not turn for test, turn in verdicts(model, other))
 
 
 def is_left_out(model: "Model", node: cst.CSTNode, *others: cst.CSTNode) -> bool:
