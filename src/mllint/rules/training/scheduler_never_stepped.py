@@ -94,8 +94,8 @@ rule = Rule(
 _OF_METRICS = ("ReduceLROnPlateau", "ReduceOnPlateau")
 """Schedulers whose step is told how good the model is: in PyTorch, and in Paddle."""
 _LONGEST_NAME = 30
-# What the name of every scheduler, or of the module that it is imported from, has in it.
-_WORDS = ("schedule", "optimizer.lr", "SWALR", "Decay", "CyclicLR", "OneCycleLR", "LinearLR", "Warm", "ReduceOnPlateau")
+_WORDS = ("schedule", "lr", "SWALR", "transformers")
+"""Each begins a word of the name of a scheduler, or of the module that has it."""
 
 
 @rule.on(cst.Module, mentions=_WORDS)

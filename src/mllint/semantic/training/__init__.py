@@ -7,8 +7,8 @@
   ``scaling``, ``unscaling``, ``partly_unscaled``, ``never_computed``; ``holders`` of what they are about;
   ``stale_weights``, which a step has changed too early; ``forgotten_networks``, ``idle_optimizers``,
   ``all_frozen``, ``looked_through``
-- learning rates: ``schedulers``, ``held_schedulers``, ``schedules``, ``first_factors``, ``rates``, ``lambda_rates``,
-  ``rates_by_hand``
+- learning rates: ``schedulers``, ``schedulers_of_none``, ``held_schedulers``, ``schedules``, ``first_factors``,
+  ``rates``, ``lambda_rates``, ``rates_by_hand``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``, ``in_training_mode``,
   ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``, ``undone_switches``,
   ``single_evaluations``, ``recorded_passes``, ``single_passes``, ``inferences``, ``kept_networks``, ``loaded_weights``,

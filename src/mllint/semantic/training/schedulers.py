@@ -69,7 +69,7 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     is_stepping = any(model.calls_by_word.get(word) for word in _MAKES_STEPS) or _may_step_nearby(model)
     if not (is_stepping or _CONFIGURING in model.function_names) or "locals" in model.calls_by_word:
         return
-    for call in _calls_that_may_make(model):
+    for call in calls_that_may_make(model):
         framework = _makes_scheduler(model, call)
         if framework is None or is_in_a_test(model, call) or _is_only_shown(model, call, framework):
             continue
@@ -86,7 +86,7 @@ def never_stepped(model: "Model") -> Iterator[NeverStepped]:
     yield from _unpacked(model) if is_stepping else ()
 
 
-def _calls_that_may_make(model: "Model") -> Iterator[cst.Call]:
+def calls_that_may_make(model: "Model") -> Iterator[cst.Call]:
     """The calls that by their names may make a scheduler, and those of functions of the project."""
     imported = model.scope(model.tree.module).bindings
     for word, calls in model.calls_by_word.items():
@@ -154,7 +154,7 @@ def _is_rate_changed(model: "Model", call: cst.Call, optimizer: cst.BaseExpressi
         return False
     if is_set_by_hand(model, {thing}):
         return True
-    for other in _calls_that_may_make(model):
+    for other in calls_that_may_make(model):
         given = argument(other, 0, "optimizer") if other is not call else None
         if given is None or named_thing(model, given.value) != thing or _makes_scheduler(model, other) is None:
             continue
