@@ -47,7 +47,7 @@ to, and what calls in sight give a function as a module, is one, even where noth
 surely have no weights: there is nothing to freeze. Classes that define such a property, read the attribute themselves
 or keep an option in it, `self.requires_grad = requires_grad`. The values of `state_dict()` in Paddle, which are the
 parameters, and in PyTorch where the file says `keep_vars`, or sets their flag or gradient itself. `requires_grad` of a
-tensor in Paddle, unless the project allows a version below 3.2.
+tensor in Paddle, unless the project allows a version below 3.2, and where the file picks by it what it trains.
 
 ## Fix safety
 
@@ -159,6 +159,8 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     elif flag == "requires_grad" and flags.is_refused(context.model, owner, statement):
         yield Finding(target, "only leaves let their flag be changed: this raises", "take what `.detach()` gives")
     elif flag == "requires_grad" and is_old and flags.is_meant_for_paddle(context.model, owner, statement):
+        if one_way_flags.picks_by(context.model, flag):
+            return
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
         yield Finding(target, message, "set `stop_gradient`, which means the opposite", fix=other)

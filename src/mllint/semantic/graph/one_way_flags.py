@@ -1,5 +1,8 @@
-"""Gradient flags that are set under a test of themselves: what is frozen once is never thawed."""
+"""Gradient flags that are set under a test of themselves: what is frozen once is never thawed. And those by which the
+code itself picks what it trains.
+"""
 
+import itertools
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -35,6 +38,17 @@ def only_freezes(model: "Model", target: cst.Attribute, value: cst.BaseExpressio
     calls = model.tree.calls_in(function.node)
     is_only_one = [node for node in set_ if model.tree.is_below(node, function.node)] == [target]
     return is_only_one and not any(last_word(call.func) == "requires_grad_" for call in calls)
+
+
+def picks_by(model: "Model", flag: str) -> bool:
+    """Whether the file picks things by a flag, ``filter(lambda p: p.requires_grad, ...)``: whoever set it is heard."""
+    return any(_is_in_test(model, node) for node in attributes(model, flag))
+
+
+def _is_in_test(model: "Model", node: cst.CSTNode) -> bool:
+    """Whether a place stands in what a lambda gives, or in a condition of a comprehension."""
+    inside = itertools.takewhile(lambda item: not isinstance(item, cst.BaseStatement), model.tree.ancestors(node))
+    return any(isinstance(holder, (cst.Lambda, cst.CompIf)) for holder in inside)
 
 
 def _test_around(model: "Model", target: cst.Attribute) -> cst.If | None:
