@@ -18,6 +18,13 @@ def goes_through_scaler(event: Event) -> bool:
     return called is not None and called.kind == "scaler"
 
 
+def is_given_scaler(event: Event) -> bool:
+    """Whether a call is given a scaler, or several arguments at once: what they are cannot be told."""
+    args = event.node.args if isinstance(event.node, cst.Call) else ()
+    kinds = (kind_of(event.frame, arg.value) for arg in args if not arg.star)
+    return any(arg.star for arg in args) or any(called is not None and called.kind == "scaler" for called in kinds)
+
+
 def is_given_optimizer(event: Event) -> bool:
     """Whether a call that cannot be looked into is given an optimizer or a scaler, or is a method of one."""
     call = event.node

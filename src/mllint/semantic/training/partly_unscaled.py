@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.makers import makers_of
-from mllint.semantic.events.participants import goes_through_scaler
 from mllint.semantic.events.steps import Around, Branches, Event, Helper, Kind, Within
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import function_around
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.guards import counts_rounds
 from mllint.semantic.training.runs import Occurrence
-from mllint.semantic.training.scaling import is_idle, is_scaled, states_of
+from mllint.semantic.training.scaling import is_idle, is_scaled, may_know_scaler, states_of
 from mllint.semantic.training.unscaling import may_both_happen
 from mllint.semantic.values import is_object
 from mllint.syntax.shape import argument, constant, dotted_path, has_star_arguments, last_word, string_literal
@@ -33,7 +32,7 @@ def steps_where_not_unscaled(model: "Model", step: cst.CSTNode) -> bool:
 
 def _serves_both(occurrence: Occurrence) -> bool:
     run, step = occurrence.run, occurrence.event
-    if run.is_cut or step.kind is not Kind.STEP or step.thing is None or goes_through_scaler(step):
+    if run.is_cut or step.kind is not Kind.STEP or may_know_scaler(step):
         return False
     states = states_of(run, step)
     events = [state for state in states if isinstance(state, Event)]

@@ -8,7 +8,12 @@ import libcst as cst
 from mllint.semantic.events.kinds import kind_at_sight
 from mllint.semantic.events.makers import makers_of
 from mllint.semantic.events.owners import maker, updates
-from mllint.semantic.events.participants import goes_through_scaler, is_given_optimizer, value_called_on
+from mllint.semantic.events.participants import (
+    goes_through_scaler,
+    is_given_optimizer,
+    is_given_scaler,
+    value_called_on,
+)
 from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.scopes import Binding, BindingKind
@@ -73,16 +78,23 @@ def steps_past_scaler(model: "Model", step: cst.CSTNode) -> bool:
 
 def _steps_past_scaler(occurrence: Occurrence) -> bool:
     run, step = occurrence.run, occurrence.event
-    if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or step.thing is None or goes_through_scaler(step):
+    if run.is_cut or step.kind not in (Kind.STEP, Kind.MINIMIZE) or may_know_scaler(step):
         return False
-    if isinstance(value_called_on(step), Instance) or any(map(_comes_out_of_project, step.thing.roots)):
-        return False  # a class of the project, which may know of the scaler
     states = [state for state in states_of(run, step) if isinstance(state, Event) and state.kind is Kind.BACKWARD]
     scaled = [state for state in states if is_scaled(state)]
     if not scaled or len(states) < len(states_of(run, step)) or any(is_idle(run, state.other) for state in scaled):
         return False
     # Where the loss is scaled in one branch only, the other may be the way to this step.
     return len(scaled) == len(states) or not any(uses_scaled(event, step) for event in run.events)
+
+
+def may_know_scaler(step: Event) -> bool:
+    """Whether a step may be one through a scaler: it is the scaler's, or is given it, ``optim.step(scaler=scaler)``, or
+    what steps is of a class of the project.
+    """
+    if step.thing is None or goes_through_scaler(step) or isinstance(value_called_on(step), Instance):
+        return True
+    return is_given_scaler(step) or any(map(_comes_out_of_project, step.thing.roots))
 
 
 def _comes_out_of_project(root: object) -> bool:
