@@ -1,7 +1,8 @@
 """## What it does
 
 Finds training loops that step the optimizer only in every n-th round, or behind an inner loop, so that the gradients of
-n batches add up, but clear the gradients in every round.
+n batches add up, but clear the gradients in every round. Also where the test for every n-th round asks for the number
+of a loop further out, `if epoch % n == 0`, though the loss of each batch is divided by n.
 
 ## Why is this bad?
 
@@ -45,11 +46,11 @@ for number in range(100):
 Loops in which gradients are cleared only in some rounds, or in which a step is also taken in the others; loops with
 several optimizers that step under different tests, which may take turns; steps under a test that does not count rounds,
 such as one for finite losses; `backward()` under the same test as the step; a test on the number of a loop further out
-(`if epoch % 2`); rounds that an error may interrupt without ending the loop; and loops that a trainer of another
-framework runs (Lightning, Accelerate, DeepSpeed and their like), but for modules of Lightning that say
-`self.automatic_optimization = False`. Of inner loops also those that are left early, that step themselves unless a
-setting decides between the two steps (`if together:`), and all in files that read `grad`, for what is cleared may have
-been kept.
+(`if epoch % 2`), unless the rounds divide the loss by the same number; rounds that an error may interrupt without
+ending the loop; and loops that a trainer of another framework runs (Lightning, Accelerate, DeepSpeed and their like),
+but for modules of Lightning that say `self.automatic_optimization = False`. Of inner loops also those that are left
+early, that step themselves unless a setting decides between the two steps (`if together:`), and all in files that read
+`grad`, for what is cleared may have been kept.
 
 A test counts rounds if it holds `%` of something that is not the number of another loop, or compares what is added to
 somewhere (`rounds += 1`); it may be a variable, an argument, or a function of the project. It may also send the other
@@ -76,8 +77,10 @@ from mllint.edits import NodeFix, delete_statement, insert_after
 from mllint.rule import Finding, Rule
 from mllint.semantic.events.steps import Event, events
 from mllint.semantic.names.scopes import BindingKind
-from mllint.semantic.training.gradient_rounds import step_in_some_rounds
+from mllint.semantic.training.gradient_rounds import step_counted_further_out, step_in_some_rounds
 from mllint.syntax.shape import called_on
+
+_FURTHER_OUT = "the test around the step counts the rounds of another loop: nothing adds up in this one"
 
 rule = Rule(
     code="ML303",
@@ -95,6 +98,8 @@ def check(call: cst.Call, context: Context) -> Iterator[Finding]:
     step = step_in_some_rounds(context.model, call)
     if step is not None:
         yield Finding(call, fix=lambda: _fix(call, step, context))
+    elif step_counted_further_out(context.model, call) is not None:
+        yield Finding(call, _FURTHER_OUT, "count the rounds of this loop, and clear the gradients after the step")
 
 
 def _fix(call: cst.Call, step: Event, context: Context) -> NodeFix | None:

@@ -1,5 +1,6 @@
 """Gradients that are meant to add up over several rounds, and are cleared or clipped in every one."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -21,7 +22,14 @@ from mllint.semantic.events.steps import (
     events,
 )
 from mllint.semantic.training.cleared_early import clears_before_step
-from mllint.semantic.training.guards import counts_rounds, exclude_each_other, is_on_another_way, is_setting
+from mllint.semantic.training.guards import (
+    counts_rounds,
+    divisors,
+    exclude_each_other,
+    is_on_another_way,
+    is_setting,
+    is_test_for_multiple,
+)
 from mllint.semantic.training.nearby import steps_in_every_round
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
@@ -35,17 +43,67 @@ if TYPE_CHECKING:
 
 def step_in_some_rounds(model: "Model", call: cst.Call) -> Event | None:
     """The step, taken only in some rounds, of an optimizer whose gradients a call clears in every round."""
+    return _step_of(model, call, lambda item: _step_in_some_rounds(item) or _step_behind_rounds(item))
+
+
+def step_counted_further_out(model: "Model", call: cst.Call) -> Event | None:
+    """The step, meant for every n-th round, whose test counts the rounds of a loop further out, of an optimizer whose
+    gradients a call clears in every round: it is taken in all rounds, or in none. The loss is divided by n.
+    """
+    if not any(isinstance(item.operator, cst.Modulo) for item in model.tree.by_type.get(cst.BinaryOperation, ())):
+        return None  # no test asks for every n-th of anything
+    return _step_of(model, call, lambda item: _step_in_some_rounds(item, _is_counted_further_out))
+
+
+def _step_of(model: "Model", call: cst.Call, step_in: Callable[[Occurrence], Event | None]) -> Event | None:
     found: Event | None = None
     for occurrence in () if steps_in_every_round(model, call) else model.runs.each(call, by_hand=True):
-        is_zero = occurrence.event.kind is Kind.ZERO
-        step = (_step_in_some_rounds(occurrence) or _step_behind_rounds(occurrence)) if is_zero else None
+        step = step_in(occurrence) if occurrence.event.kind is Kind.ZERO else None
         if step is None:
             return None
         found = step
     return None if found is None or next(clears_before_step(model, call), None) else found
 
 
-def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
+def _is_counted_further_out(event: Event, loop: Loop) -> bool:
+    """Whether an event stands under ``number % n == 0``, which a loop further out counts, and a round divides by n."""
+    outer = event.loops[: event.loops.index(loop)]
+    tests = (around.step for around in event.within(loop) if around.arm == 0 and isinstance(around.step, Branches))
+    return any(
+        is_test_for_multiple(step)
+        and not any(step.arms[1:])
+        and any(counts_rounds(step, other) for other in outer)
+        and not counts_rounds(step, loop)
+        and _divides_by(_round_around(step, loop), divisors(step)[0])
+        for step in tests
+    )
+
+
+def _round_around(step: Branches, loop: Loop) -> cst.CSTNode:
+    """The code of a round around branches: the loop, or the function that it calls."""
+    function = step.frame.function
+    return loop.node if step.frame is loop.frame or function is None else function.node
+
+
+def _divides_by(code: cst.CSTNode, number: cst.BaseExpression) -> bool:
+    """Whether anything in some code is divided by a number that stands there as it does here."""
+    for node in subtree(code):
+        match node:
+            case cst.BinaryOperation(operator=cst.Divide(), right=by):
+                pass
+            case cst.AugAssign(operator=cst.DivideAssign(), value=by):
+                pass
+            case _:
+                continue
+        if fingerprint(by) == fingerprint(number):
+            return True
+    return False
+
+
+def _step_in_some_rounds(
+    occurrence: Occurrence, is_counted: Callable[[Event, Loop], bool] | None = None
+) -> Event | None:
+    is_counted = is_counted or happens_in_some_rounds
     run, zero = occurrence.run, occurrence.event
     loop = zero.loops[-1] if zero.loops else None
     if run.is_cut or loop is None or zero.thing is None or not _happens_in_all_rounds(zero, loop):
@@ -65,7 +123,7 @@ def _step_in_some_rounds(occurrence: Occurrence) -> Event | None:
         return None
     if not _computes_in_every_round(loop) or any(event.loops[-1] is not loop for event in steps):
         return None
-    return mine[0] if all(happens_in_some_rounds(event, loop) for event in steps) else None
+    return mine[0] if all(is_counted(event, loop) for event in steps) else None
 
 
 def _happens_in_all_rounds(zero: Event, loop: Loop) -> bool:

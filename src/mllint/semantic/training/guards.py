@@ -238,6 +238,11 @@ def _asks_for_multiple(test: cst.BaseExpression) -> bool:
     return isinstance(division.operator, cst.Modulo) and integer_literal(division.right) != 1
 
 
+def is_test_for_multiple(branches: Branches) -> bool:
+    """Whether branches ask for nothing but whether a number can be divided by another one."""
+    return isinstance(branches.node, cst.If) and _asks_for_multiple(branches.node.test)
+
+
 def counts_to_length(branches: Branches) -> bool:
     """Whether a test asks for the last of as many rounds as something has elements, and for no others.
 
