@@ -10,9 +10,10 @@ project, and some of those who call it in a loop clear the gradients, the calls 
 
 And, where networks play against each other, the step of one whose gradients are cleared behind that step only: the loss
 of the other, which goes through it, has left gradients there before its own loss adds to them, or adds some behind its
-own. And, where one optimizer steps twice in a body that clears its gradients, the step that also uses those which the
-other step has used already. And gradients that an evaluation leaves to the next training: by a function for both,
-`run_epoch(loader, optimizer=None)`, which leaves out the step and what clears them, but not `backward()`.
+own; also in a method that is called for each batch. And, where one optimizer steps twice in a body that clears its
+gradients, the step that also uses those which the other step has used already. And gradients that an evaluation leaves
+to the next training: by a function for both, `run_epoch(loader, optimizer=None)`, which leaves out the step and what
+clears them, but not `backward()`.
 
 ## Why is this bad?
 

@@ -49,7 +49,7 @@ def uses_foreign_gradients(model: "Model", step: cst.Call) -> _Mixed | None:
 
 def _how_mixed(occurrence: Occurrence) -> _Mixed | None:
     run, step = occurrence.run, occurrence.event
-    if run.is_cut or step.kind is not Kind.STEP or step.thing is None or not step.loops:
+    if run.is_cut or step.kind is not Kind.STEP or step.thing is None or not (step.loops or _is_called_per_round(run)):
         return None
     modules = modules_of_optimizer(step.frame, step.thing)
     own = modules[0] if len(modules) == 1 else None
@@ -66,8 +66,15 @@ def _how_mixed(occurrence: Occurrence) -> _Mixed | None:
     return next((how for how in _MIXED if how in states and states <= others | {how}), None)
 
 
+def _is_called_per_round(run: Run) -> bool:
+    """Whether a run is one of a method that nobody in sight calls: it is one round for whoever does."""
+    return run.frame.function is not None and run.frame.function.owner is not None
+
+
 def _is_first_of_several(step: Event, foreign: set[Event]) -> bool:
     """Whether an inner loop steps and then clears the gradients: what the other loss leaves is in its first step."""
+    if not step.loops:
+        return False
     inside = list(events(step.loops[-1].body))
     clearing = [number for number, event in enumerate(inside) if event.kind is Kind.ZERO and may_clear(event, step)]
     is_behind = bool(clearing) and inside.index(step) < clearing[0]
