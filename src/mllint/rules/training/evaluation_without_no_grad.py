@@ -23,8 +23,10 @@ A forward pass of all the data at once is in no loop over it: in a graph network
 around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
 does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it, also
 as an attribute: `network.eval()`, then `network(image).softmax(1).detach().numpy()`, in Paddle without the `detach()`;
-in a function that trains, of the model that it trains. So does one of a method of such a model that calls its layers.
-In a loop that counts, or generates one token after the other, it may also read nothing but the `argmax()`.
+in a function that trains, of the model that it trains. So does one of a method of such a model that calls its layers,
+and one in a method of an object that keeps a model which its constructor has put to evaluation mode, and that trains
+nothing: a predictor, say, which is asked again and again. In a loop that counts, or generates one token after the
+other, it may also read nothing but the `argmax()`.
 
 ## Why is this bad?
 
@@ -110,6 +112,7 @@ from mllint.semantic.training import evaluation, few_rounds
 from mllint.semantic.training.adversaries import is_fed_out_of_sight
 from mllint.semantic.training.data_loops import may_evaluate, may_evaluate_each, may_evaluate_until_done
 from mllint.semantic.training.data_rounds import AnyLoop, code_of
+from mllint.semantic.training.kept_inferences import inferences_of_kept
 from mllint.semantic.training.recorded_passes import evaluations_recorded, inferences_recorded
 from mllint.semantic.training.wanted_gradients import switches_off_itself
 from mllint.semantic.values import Output, Tensor
@@ -161,6 +164,7 @@ def check_switched(switch: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the forward passes behind a switch to evaluation mode that nobody wants a graph of."""
     if _is_asked(context) and not is_in_test_of_tests(context.model, switch):
         yield from _of_calls(inferences_recorded(context.model, switch), context)
+        yield from _of_calls(inferences_of_kept(context.model, switch), context)
 
 
 def _is_asked(context: Context) -> bool:

@@ -11,7 +11,8 @@
   ``rates``, ``lambda_rates``, ``rates_by_hand``
 - modes and evaluations: ``training_modes``, ``called_modules``, ``made_in_mode``, ``evaluation``, ``in_training_mode``,
   ``left_in_evaluation``, ``put_back``, ``sisters``, ``trained_for_evaluation``, ``undone_switches``,
-  ``single_evaluations``, ``recorded_passes``, ``single_passes``, ``inferences``, ``kept_networks``, ``loaded_weights``,
-  ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``, ``data_loops``, ``data_rounds``, ``pieces``,
-  ``turns``, ``handed_on``, ``left_as_comments``, ``frozen``, ``made_up``, ``few_rounds``
+  ``single_evaluations``, ``recorded_passes``, ``single_passes``, ``inferences``, ``kept_networks``,
+  ``kept_inferences``, ``loaded_weights``, ``pretrained_parts``, ``outputs``, ``wanted_gradients``, ``adversaries``,
+  ``data_loops``, ``data_rounds``, ``pieces``, ``turns``, ``handed_on``, ``left_as_comments``, ``frozen``,
+  ``made_up``, ``few_rounds``
 """

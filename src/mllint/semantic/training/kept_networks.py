@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _TRAINING = ("backward", "minimize")
-_SWITCHING = ("eval", "train", *_TRAINING)
+_SWITCHING = frozenset({"eval", "train", *_TRAINING})
 _HARMLESS = frozenset({
     "to", "cuda", "cpu", "half", "float", "double", "forward", "requires_grad_", "state_dict", "load_state_dict",
     "set_state_dict", "set_dict",
@@ -37,20 +37,22 @@ def kept_as(model: "Model", thing: Thing) -> str | None:
     return root.name if len(bound) == 1 and root.model is model else None
 
 
-def is_never_switched(model: "Model", thing: Thing, name: str) -> bool:
+def is_never_switched(model: "Model", thing: Thing, name: str, *, but_to_evaluation: bool = False) -> bool:
     """Whether neither a file nor those that import a name of it switch a module's mode, or compute gradients.
 
-    What an object keeps and nobody but its class ever names is not what they switch.
+    What an object keeps and nobody but its class ever names is not what they switch. ``but_to_evaluation``: anybody may
+    call its ``eval()``.
     """
+    let = frozenset({"eval"} if but_to_evaluation else ())
     files = list(_file_and_importers(model, name))
     if any(item is None or any(word in item.calls_by_word for word in _TRAINING) for item in files):
         return False
     root = next(iter(thing.roots))
-    if isinstance(root, ClassInfo) and _is_left_alone(root, thing.path[0].removeprefix(".")):
+    if isinstance(root, ClassInfo) and _is_left_alone(root, thing.path[0].removeprefix("."), _HARMLESS | let):
         return not any(says_gradients(info.model, info.node.body) for info in root.lineage)
     if any(word in model.names_by_word for word in GRADIENT_WORDS):
         return False
-    return not any(item is None or any(word in item.calls_by_word for word in _SWITCHING) for item in files)
+    return not any(item is None or any(word in item.calls_by_word for word in _SWITCHING - let) for item in files)
 
 
 def _file_and_importers(model: "Model", name: str) -> "Iterator[Model | None]":
@@ -59,7 +61,7 @@ def _file_and_importers(model: "Model", name: str) -> "Iterator[Model | None]":
         yield from (model.neighbour(path) for path in model.project.importers(model.path, name))
 
 
-def _is_left_alone(owner: ClassInfo, name: str) -> bool:
+def _is_left_alone(owner: ClassInfo, name: str, harmless: frozenset[str]) -> bool:
     """Whether a class only calls the network that its objects keep under a name, and nobody else gets at it."""
     model, members = owner.model, owner.members
     readers = members.readers_elsewhere(name)
@@ -68,18 +70,18 @@ def _is_left_alone(owner: ClassInfo, name: str) -> bool:
         return False
     own = ((read.method.model, read.node) for read in members.reads(name))
     others = ((model, node) for node in model.receivers.attributes_of_others(name))
-    return all(_is_harmless(home, node) for home, node in (*own, *others))
+    return all(_is_harmless(home, node, harmless) for home, node in (*own, *others))
 
 
-def _is_harmless(model: "Model", node: cst.Attribute) -> bool:
-    """Whether a network is called there, moved, loaded or asked for its weights."""
+def _is_harmless(model: "Model", node: cst.Attribute, harmless: frozenset[str]) -> bool:
+    """Whether a network is called there, moved, loaded or asked for its weights, or one of the methods is called."""
     parent = model.tree.parent(node)
     if isinstance(parent, cst.Call):
         return parent.func is node
     call = model.tree.call_of(parent) if isinstance(parent, cst.Attribute) and parent.value is node else None
     if call is None or not isinstance(parent, cst.Attribute):
         return False
-    return parent.attr.value in _HARMLESS or (parent.attr.value == "parameters" and _is_frozen_by(model, call))
+    return parent.attr.value in harmless or (parent.attr.value == "parameters" and _is_frozen_by(model, call))
 
 
 def _is_frozen_by(model: "Model", call: cst.Call) -> bool:

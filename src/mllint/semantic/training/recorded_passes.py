@@ -10,7 +10,6 @@ from mllint.semantic.events.steps import Event, Kind, Loop, events
 from mllint.semantic.modules.weights import is_trainable
 from mllint.semantic.names.remembered import worked_out_once
 from mllint.semantic.training.adversaries import is_held_by_another, may_be_attacked
-from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import (
     is_named_evaluation,
     may_be_forward_pass,
@@ -21,7 +20,7 @@ from mllint.semantic.training.frozen import is_frozen
 from mllint.semantic.training.made_up import is_made_up
 from mllint.semantic.training.outputs import is_detached, is_dropped, is_used_for_backward
 from mllint.semantic.training.runs import Occurrence, Run
-from mllint.semantic.training.single_passes import OFF, calls_by_method, calls_in, is_of_round
+from mllint.semantic.training.single_passes import calls_by_method, calls_in, is_of_round, switches_gradients_off_itself
 from mllint.semantic.training.training_modes import (
     EVAL,
     is_trained,
@@ -32,13 +31,9 @@ from mllint.semantic.training.unseen_callers import may_run_without_gradients
 from mllint.semantic.training.wanted_gradients import (
     GRADIENT_WORDS,
     computes_gradients,
-    is_of_volatile,
-    only_generates,
     says_gradients,
 )
-from mllint.semantic.values import Module
 from mllint.syntax.shape import dotted_path
-from mllint.syntax.walk import subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -158,7 +153,7 @@ def _is_inferred_with_graph(occurrence: Occurrence, *, beside_training: bool) ->
         return False
     if is_dropped(forward) or is_made_up(forward) or _is_all_of_a_script(run, forward):
         return False
-    if is_frozen(run, (forward,)) or computes_gradients(forward) or _switches_gradients_off_itself(forward):
+    if is_frozen(run, (forward,)) or computes_gradients(forward) or switches_gradients_off_itself(forward):
         return False
     if forward.called is None or not is_trainable(forward.frame.model, forward.called):
         return False
@@ -180,17 +175,6 @@ def _is_left(loop: Loop, forward: Event) -> bool:
     return is_held_by_another(events(loop.body), (forward,))
 
 
-def _switches_gradients_off_itself(forward: Event) -> bool:
-    """Whether the method that a module's call runs may run without gradients, to go by the words in it.
-
-    Or on volatile variables, to go by the words around.
-    """
-    value = module_called(forward)
-    method = value.definition.called if isinstance(value, Module) and value.definition is not None else None
-    words = () if method is None else (node.value for node in subtree(method.node) if type(node) is cst.Name)
-    return any(word in OFF for word in words) or is_of_volatile(forward) or only_generates(forward)
-
-
 def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
     run, forward = occurrence.run, occurrence.event
     module = forward.thing
@@ -198,7 +182,7 @@ def _is_recorded_for_nothing(occurrence: Occurrence) -> bool:
         return False
     if isinstance(forward.frame.model.tree.parent(forward.node), cst.Expr) or is_of_round(forward):
         return False
-    if is_frozen(run, (forward,)) or _switches_gradients_off_itself(forward):
+    if is_frozen(run, (forward,)) or switches_gradients_off_itself(forward):
         return False
     if modes_before(run, module, forward) != {EVAL} or not is_trained(run, module):
         return False

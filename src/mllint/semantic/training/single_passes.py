@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.semantic.events.steps import Event
+from mllint.semantic.training.called_modules import module_called
 from mllint.semantic.training.data_loops import fed_names
 from mllint.semantic.training.data_rounds import loop_over_data
 from mllint.semantic.training.handed_on import as_given
 from mllint.semantic.training.relevance import is_pass, matters
-from mllint.semantic.training.wanted_gradients import says_gradients
+from mllint.semantic.training.wanted_gradients import is_of_volatile, only_generates, says_gradients
 from mllint.semantic.values import Function, Module
 from mllint.syntax.shape import constant, dotted_path
-from mllint.syntax.walk import children, names_in
+from mllint.syntax.walk import children, names_in, subtree
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -87,3 +88,14 @@ def _is_given_round(forward: Event) -> bool:
         for arg in args
         for part in as_given(forward.frame, arg.value, loop.frame)
     )
+
+
+def switches_gradients_off_itself(forward: Event) -> bool:
+    """Whether the method that a module's call runs may run without gradients, to go by the words in it.
+
+    Or on volatile variables, to go by the words around.
+    """
+    value = module_called(forward)
+    method = value.definition.called if isinstance(value, Module) and value.definition is not None else None
+    words = () if method is None else (node.value for node in subtree(method.node) if type(node) is cst.Name)
+    return any(word in OFF for word in words) or is_of_volatile(forward) or only_generates(forward)
