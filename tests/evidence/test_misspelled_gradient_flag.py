@@ -7,7 +7,15 @@ import pytest
 pytestmark = pytest.mark.evidence
 
 TORCH_TYPOS = [
-    *["require_grad", "require_grads", "requires_grads", "required_grad", "requires_gradient", "requires_gard"],
+    *[
+        "require_grad",
+        "require_grads",
+        "requires_grads",
+        "required_grad",
+        "requires_gradient",
+        "requires_gard",
+        "requires_grade",
+    ],
     *["stop_gradient", "trainable"],  # right names, in other frameworks
 ]
 PADDLE_TYPOS = ["stop_gradients", "stop_grad", "stop_gradent", "stop_graident", "require_grad", "requires_grads"]

@@ -1,8 +1,11 @@
 """## What it does
 
-Finds assignments to misspelled gradient flags: `require_grad`, `requires_grads`, `stop_gradients` and the like, and
-arguments of that name that a function of PyTorch or Paddle is given. Also flags that are called,
-`x.requires_grad(True)`: the method of PyTorch ends in an underscore.
+Finds assignments to misspelled gradient flags: `require_grad`, `requires_grads`, `stop_gradients` and what else is a
+slip away from the right name; and arguments of such a name that a function of PyTorch or Paddle is given. Also flags
+that are called, `x.requires_grad(True)`: the method of PyTorch ends in an underscore.
+
+Where a new tensor, `table = torch.zeros(3)`, or one of whole numbers is told to want no gradient, the message says
+that it wants none anyway: only the line is wrong there, and the next who copies it may need the flag.
 
 ## Why is this bad?
 
@@ -33,9 +36,9 @@ for parameter in model.parameters():
 ## What it leaves alone
 
 An attribute that the same file also reads, that is given a list or dict, or that is set on an object that is
-neither tensor nor module: it is somebody's own field then. What is switched off for a new tensor (`table =
-torch.zeros(3)`), which asks for no gradients anyway. Tensors of whole numbers or truth values by the way they were
-made (`labels.long()`), which cannot want any.
+neither tensor nor module: it is somebody's own field then. Names that mean something else, `requires_graph`,
+`post_grad`. A flag with another word behind it, `stop_gradient_neg`, but on what the framework has just made, set to
+`True` or `False`, where nobody in the project reads it.
 Keyword arguments of the project's own functions, and of functions that take any keyword. Calls on what may have a
 method of that name: objects and modules of which the class is not known, or has one; but not items,
 `batch[key].requires_grad(True)`, in projects in which no class has such a method.
@@ -66,7 +69,9 @@ from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, call_instead_of_assigning, rename_attribute, rename_keyword, replace_between
 from mllint.knowledge.lookup import parameters
 from mllint.rule import Finding, Rule
-from mllint.semantic.graph.flags import is_refused, is_so_anyway, is_somebodys, is_trained_whole, may_be_refused
+from mllint.semantic.graph import flag_names
+from mllint.semantic.graph.flag_names import misspelled
+from mllint.semantic.graph.flags import is_refused, is_somebodys, is_trained_whole, may_be_refused
 from mllint.semantic.graph.state_flags import holder_of_called_flag
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.values import Module, Tensor
@@ -81,46 +86,37 @@ rule = Rule(
     applicability=Applicability.SAFE,
 )
 
-_MEANT = {
-    "requires_grad": (
-        "require_grad", "require_grads", "requires_grads", "required_grad", "requires_gradient", "require_gradient",
-        "requires_gradients", "requres_grad", "reqires_grad", "requires_gard", "require_gard", "requires_garad",
-        "requiers_grad", "requried_grad", "requries_grad", "requiresgrad", "requires_gra", "requires_gad",
-        "requirs_grad", "requiresGrad", "requires_Grad",
-    ),
-    "stop_gradient": (
-        "stop_gradients", "stop_grad", "stop_grads", "stop_gradiant", "stop_gradent", "stop_gradien", "stop_gardient",
-        "stops_gradient", "stopgradient", "stop_graident", "stop_grandient", "stop_gradinet",
-    ),
-}  # fmt: skip
-_TYPOS = {typo: flag for flag, typos in _MEANT.items() for typo in typos}
-
 
 def _is_misspelled(node: cst.AssignTarget | cst.AnnAssign) -> bool:
     target = node.target
     if target.__class__ is cst.Attribute:
-        return target.attr.value in _TYPOS
-    return any(item.attr.value in _TYPOS for item in _attributes(target))
+        return flag_names.meant(target) is not None
+    return any(flag_names.meant(item) is not None for item in _attributes(target))
 
 
-@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=tuple(sorted(_TYPOS)), shape=_is_misspelled)
+def _has_misspelled_keyword(arg: cst.Arg) -> bool:
+    return arg.keyword is not None and misspelled(arg.keyword.value) is not None
+
+
+@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=flag_names.SIGNS, shape=_is_misspelled)
 def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[Finding]:
-    """Report the assignment to an attribute with one of the known misspellings."""
+    """Report the assignment to an attribute whose name is nearly that of a flag."""
     for target in _attributes(node.target):
-        if target.attr.value in _TYPOS:
-            yield from _finding(target, context)
+        flag = flag_names.meant(target)
+        if flag is not None:
+            yield from _finding(target, flag, context)
 
 
-@rule.on(cst.Arg, mentions=tuple(sorted(_TYPOS)), shape=lambda arg: arg.keyword and arg.keyword.value in _TYPOS)
+@rule.on(cst.Arg, mentions=flag_names.SIGNS, shape=_has_misspelled_keyword)
 def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
-    """Report an argument with one of the known misspellings that is given to a function or class of the framework."""
+    """Report an argument whose name is nearly that of a flag, and that a function or class of the framework gets."""
     typo, call = "" if arg.keyword is None else arg.keyword.value, context.parent(arg)
     if not isinstance(call, cst.Call):
         return
     name = context.model.library_name(call.func) or ""
     accepted = parameters(name)
-    if accepted and not any(item.startswith("**") for item in accepted):
-        flag = _TYPOS[typo]
+    flag = misspelled(typo)
+    if flag is not None and accepted and typo not in accepted and not any(item.startswith("**") for item in accepted):
         has_flag = flag in accepted
         fix = NodeFix(f"rename to `{flag}`", (rename_keyword(arg, flag),))
         yield Finding(
@@ -131,7 +127,7 @@ def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
         )
 
 
-@rule.on_method(*sorted(_MEANT))
+@rule.on_method(*flag_names.FLAGS)
 def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
     """Report a flag that is called, as though it were the method of nearly the same name."""
     holder = holder_of_called_flag(context.model, call)
@@ -151,17 +147,24 @@ def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
             yield from _attributes(element.value)
 
 
-def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
-    typo, statement = target.attr.value, context.statement(target)
-    flag, owner = _TYPOS[typo], context.value(target.value)
-    if is_somebodys(context.model, target) or is_so_anyway(context.model, target.value, statement, flag):
+def _finding(target: cst.Attribute, flag: str, context: Context) -> Iterator[Finding]:
+    typo, statement, model = target.attr.value, context.statement(target), context.model
+    value = statement.value if isinstance(statement, (cst.Assign, cst.AnnAssign)) else None
+    is_longer = misspelled(typo) is None
+    if is_somebodys(model, target) or (is_longer and not flag_names.is_set_in_vain(model, target, value)):
         return
-    message = f"`{typo}` is no gradient flag: the assignment has no effect"
-    if isinstance(statement, cst.Assign) and is_refused(context.model, target.value, statement):
+    owner, message = context.value(target.value), f"`{typo}` is no gradient flag: the assignment has no effect"
+    if isinstance(statement, cst.Assign) and is_refused(model, target.value, statement):
         yield Finding(target, message, "take what `.detach()` gives: what is computed does not let its flag be changed")
         return
+    is_filled = flag_names.is_changed_above(model, target.value)
+    if value is not None and not is_longer and not is_filled:
+        needless = _needless(target, flag, constant(value), context)
+        if needless is not None:
+            yield needless
+            return
     if not isinstance(owner, Module):
-        is_unsafe = may_be_refused(context.model, target) or is_trained_whole(context.model, target)
+        is_unsafe = is_longer or is_filled or may_be_refused(model, target) or is_trained_whole(model, target)
         trust = Applicability.UNSAFE if is_unsafe else Applicability.SAFE
         fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),), trust)
         yield Finding(target, message, f"write `{flag}`", fix=lambda: fix)
@@ -175,6 +178,19 @@ def _finding(target: cst.Attribute, context: Context) -> Iterator[Finding]:
         f"set `{flag}` on every parameter of the module",
         fix=(lambda: _as_call(statement, target, context)) if called else None,
     )
+
+
+def _needless(target: cst.Attribute, flag: str, given: object, context: Context) -> Finding | None:
+    """What is said where the right name would change nothing, or raise: of a tensor that asks for no gradient."""
+    typo, is_whole = target.attr.value, holds_whole_numbers(context.model, target.value)
+    if given is (flag == "stop_gradient") and (is_whole or flag_names.is_new_without(context.model, target.value)):
+        message = f"`{typo}` is no gradient flag, and this tensor asks for no gradient anyway"
+        fix = NodeFix(f"rename to `{flag}`", (rename_attribute(target, flag),))
+        return Finding(target, message, f"write `{flag}`, or leave it out", fix=lambda: fix)
+    if is_whole:
+        message = f"`{typo}` is no gradient flag: the assignment has no effect"
+        return Finding(target, message, "leave it out: a tensor of whole numbers has no gradient")
+    return None
 
 
 def _as_call(statement: cst.CSTNode, target: cst.Attribute, context: Context) -> NodeFix:

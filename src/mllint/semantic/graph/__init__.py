@@ -1,8 +1,8 @@
 """The graph that autograd records, as far as the source shows it.
 
-- where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, ``state_flags``, leaves
-  (``leaves``, ``lost_leaves``, ``never_learned``, ``one_way_flags``, ``rebinding``, ``frozen_updates``,
-  ``output_buffers``)
+- where none is recorded: ``gradients``; what is no part of one: ``data_sources``, ``flags``, ``flag_names``,
+  ``state_flags``, leaves (``leaves``, ``lost_leaves``, ``never_learned``, ``one_way_flags``, ``rebinding``,
+  ``frozen_updates``, ``output_buffers``)
 - a loss and what it hangs on: ``losses``, ``backward``, ``graph_slice``, ``depth``, ``class_slices``, ``rounds``,
   ``filled``, ``settings``, ``looked_at``, ``dependence``, ``cuts``, ``taken_off``, ``constant_terms``,
   ``gradient_terms``, ``dead_classes``, ``differentiability``

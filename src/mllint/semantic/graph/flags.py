@@ -7,12 +7,13 @@ import libcst as cst
 
 from mllint.semantic.expressions.arguments import is_asked_about, passed_anywhere
 from mllint.semantic.expressions.new_results import is_defined_beside
+from mllint.semantic.graph.flag_names import is_new_without
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.looked_at import OF_MODULES, is_given_as_module
 from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.receivers import method_of_receiver
-from mllint.semantic.names.scopes import Binding, BindingKind, all_assigned, only_assigned
+from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import attributes, calls_of_path, reads, without_narrowing
 from mllint.semantic.values import (
     ClassObject,
@@ -185,9 +186,7 @@ def is_so_anyway(model: "Model", node: cst.BaseExpression, statement: cst.CSTNod
         return is_of_module and not _FREEZING.search(model.source.text)
     if value is not (flag == "stop_gradient"):
         return False
-    # Filled with something further below it may hang on a graph: only then.
-    made = [model.value(item) for item in all_assigned(model, node)] or [model.value(node)]
-    return all(isinstance(item, Tensor) and item.attached is False and not item.parameter for item in made)
+    return is_new_without(model, node)
 
 
 def _is_called(model: "Model", node: cst.BaseExpression) -> bool:
