@@ -135,3 +135,48 @@ def test_paddle_write_arrives(paddle: Any, write: Any) -> None:
     x = paddle.arange(6.0).reshape([2, 3])
     write(paddle, x)
     assert x.tolist() != [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def test_torch_state_dict_is_made_anew(torch: Any) -> None:
+    module = torch.nn.Linear(2, 2)
+    module.state_dict()["weight"] = torch.zeros(2, 2)
+    module.state_dict().update(weight=torch.zeros(2, 2))
+    del module.state_dict()["weight"]
+    module.state_dict().pop("bias")
+    assert set(module.state_dict()) == {"weight", "bias"}
+    assert not (module.weight == 0).any()
+    module.state_dict()["weight"].copy_(torch.zeros(2, 2))
+    assert (module.weight == 0).all()
+    module.state_dict()["weight"][:] = 1
+    module.state_dict()["weight"] += 1
+    assert (module.weight == 2).all()
+
+
+def test_torch_state_of_an_optimizer_has_copies_of_its_groups(torch: Any) -> None:
+    module = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1, momentum=0.9)
+    optimizer.state_dict()["param_groups"][0]["lr"] = 5.0
+    optimizer.state_dict()["param_groups"][0]["lr"] *= 5.0
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    optimizer.state_dict()["state"] = {0: {}}
+    assert not optimizer.state_dict()["state"]
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+    scheduler.state_dict()["last_epoch"] = 9
+    assert scheduler.last_epoch == 0
+
+
+def test_paddle_state_dict_is_made_anew(paddle: Any) -> None:
+    layer = paddle.nn.Linear(2, 2)
+    layer.state_dict()["weight"] = paddle.zeros([2, 2])
+    layer.state_dict().update(weight=paddle.zeros([2, 2]))
+    del layer.state_dict()["weight"]
+    assert set(layer.state_dict()) == {"weight", "bias"}
+    assert not (layer.weight == 0).any()
+    layer.state_dict()["weight"].set_value(paddle.zeros([2, 2]))
+    assert (layer.weight == 0).all()
+    optimizer = paddle.optimizer.Adam(parameters=layer.parameters())
+    optimizer.state_dict()["LR_Scheduler"] = {"last_epoch": 3}
+    assert "LR_Scheduler" not in optimizer.state_dict()
+    scheduler = paddle.optimizer.lr.StepDecay(0.1, 3)
+    scheduler.state_dict()["last_epoch"] = 9
+    assert scheduler.last_epoch == 0

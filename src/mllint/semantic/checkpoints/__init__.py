@@ -39,6 +39,7 @@
 ``better``         what is kept where something does better than what was kept before
 ``kept_models``    modules that are themselves kept as the best
 ``snapshots``      state dicts that are kept while what they belong to goes on changing
+``thrown_away``    what is written to a state dict that nobody has
 ``histories``      weights that are put into a list again and again while they go on changing
 =================  ==================================================================================================
 """
