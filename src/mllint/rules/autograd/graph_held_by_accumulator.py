@@ -68,8 +68,8 @@ data loader nor with a `backward()`. A list that is kept short: a `deque` of a l
 tensor, or the number zero, and what is made of an `item()` or `float()` and something unknown. Buffers of a module
 without weights, which may be given data alone, and those that may be a state that is learned through: another method
 begins them anew, or `forward` goes on with them; but not those that are brought up to date under `if self.training`, or
-of modules that the project makes and of which nobody else names them. No buffers, and named or set by others.
-
+of modules that the project makes and of which nobody else names them. No buffers, and named or set by others. What a
+criterion of unknown class gives beside the loss, and goes into no loss: a measure perhaps, `loss, hits = criterion(x)`.
 Under `with set_grad_enabled(phase == "train"):` gradients count as on where a `backward()` stands in it, or behind it
 under the same test, but for what another branch of that test holds.
 

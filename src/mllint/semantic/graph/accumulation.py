@@ -246,10 +246,20 @@ class Accumulator:
     @cached_property
     def hangs_on_spent(self) -> bool:
         """Whether it is computed from what the loop calls ``backward()`` on: of that graph only the nodes are left."""
+        return bool(self._spent & self._bound_to(paths_in(self.added), paths_in))
+
+    @property
+    def is_operand_of_spent(self) -> bool:
+        """Whether it is itself a part of what the loop calls ``backward()`` on, whatever was given back beside it."""
+        bindings = self.model.reaching(self.core)
+        return bool(bindings) and all(id(binding) in self._spent for binding in bindings)
+
+    @cached_property
+    def _spent(self) -> set[int]:
+        """What the losses are bound to on which the loop calls ``backward()`` for good, and the parts of them."""
         freeing = (call for call in self._backward_calls if not retaining(self.model, call))
         losses = [loss for call in freeing if (loss := loss_of(call)) is not None]
-        spent = self._bound_to([path for loss in losses for path in operands(loss)], operands)
-        return bool(spent & self._bound_to(paths_in(self.added), paths_in))
+        return self._bound_to([path for loss in losses for path in operands(loss)], operands)
 
     def _bound_to(
         self, pending: list[cst.BaseExpression], parts: Callable[[cst.BaseExpression], list[cst.BaseExpression]]

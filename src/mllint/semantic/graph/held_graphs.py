@@ -205,6 +205,8 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
         return False  # made and not computed: what is computed of it holds on to it, and not the reverse
     if not isinstance(value, (Tensor, Output)) or value.attached is not True:
         return _is_spent_loss(value, accumulator) or spent_entry(accumulator) is not None
+    if isinstance(value, Output) and _is_beside_loss(accumulator) and not accumulator.is_operand_of_spent:
+        return False
     if accumulator.is_done_with or accumulator.runs_over_loader:
         return True
     if not accumulator.is_in_loop:
@@ -215,6 +217,17 @@ def _is_attached(value: Value | None, accumulator: Accumulator) -> bool:
     if accumulator.trains or accumulator.is_only_reported:
         return True
     return bool(value.scalar or value.one_element) and accumulator.evaluates
+
+
+def _is_beside_loss(accumulator: Accumulator) -> bool:
+    """Whether a criterion of unknown class gives it beside the loss: ``loss, precision = criterion(output, y)``.
+
+    It may be a measure, for which nobody needs a graph.
+    """
+    bindings = accumulator.model.reaching(accumulator.core)
+    return not is_called_loss(accumulator.core) and any(
+        item.path and isinstance(item.value, cst.Call) and is_called_loss(item.value) for item in bindings
+    )
 
 
 def _is_spent_loss(value: Value | None, accumulator: Accumulator) -> bool:
