@@ -87,27 +87,16 @@ rule = Rule(
 )
 
 
-def _is_misspelled(node: cst.AssignTarget | cst.AnnAssign) -> bool:
-    target = node.target
-    if target.__class__ is cst.Attribute:
-        return flag_names.meant(target) is not None
-    return any(flag_names.meant(item) is not None for item in _attributes(target))
-
-
-def _has_misspelled_keyword(arg: cst.Arg) -> bool:
-    return arg.keyword is not None and misspelled(arg.keyword.value) is not None
-
-
-@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=flag_names.SIGNS, shape=_is_misspelled)
+@rule.on(cst.AssignTarget, cst.AnnAssign, mentions=flag_names.SIGNS, shape=flag_names.is_assigned)
 def check(node: cst.AssignTarget | cst.AnnAssign, context: Context) -> Iterator[Finding]:
     """Report the assignment to an attribute whose name is nearly that of a flag."""
-    for target in _attributes(node.target):
+    for target in flag_names.attributes_of(node.target):
         flag = flag_names.meant(target)
         if flag is not None:
             yield from _finding(target, flag, context)
 
 
-@rule.on(cst.Arg, mentions=flag_names.SIGNS, shape=_has_misspelled_keyword)
+@rule.on(cst.Arg, mentions=flag_names.SIGNS, shape=flag_names.is_argument)
 def check_keyword(arg: cst.Arg, context: Context) -> Iterator[Finding]:
     """Report an argument whose name is nearly that of a flag, and that a function or class of the framework gets."""
     typo, call = "" if arg.keyword is None else arg.keyword.value, context.parent(arg)
@@ -136,15 +125,6 @@ def check_call(call: cst.Call, context: Context) -> Iterator[Finding]:
         message = f"a module has no `{flag}`" if isinstance(holder, Module) else f"`{flag}` is a flag and no method"
         meant, fix = _instead_of_call(call, holder, context)
         yield Finding(call, f"{message}: to call it raises", meant, fix=None if fix is None else (lambda: fix))
-
-
-def _attributes(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
-    """The attributes that an assignment to a target sets, those in a tuple included."""
-    if type(target) is cst.Attribute:
-        yield target
-    elif type(target) is cst.Tuple or type(target) is cst.List:
-        for element in target.elements:
-            yield from _attributes(element.value)
 
 
 def _finding(target: cst.Attribute, flag: str, context: Context) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from mllint.semantic.expressions.hints import is_called_loss
 from mllint.semantic.expressions.iteration import yields_batches
 from mllint.semantic.expressions.sources import Sources, operands, paths_in
 from mllint.semantic.graph.losses import before_reduction, loss_of, may_walk, retaining
-from mllint.semantic.graph.spent_parts import is_spent_part, spent_last
+from mllint.semantic.graph.spent_parts import bound_inside, is_spent_part, spent_last
 from mllint.semantic.graph.tensor_uses import TensorUses, is_attribute_used, is_only_reported
 from mllint.semantic.graph.terms import is_spent_term
 from mllint.semantic.names.conditions import stands_before
@@ -246,7 +246,7 @@ class Accumulator:
     @cached_property
     def hangs_on_spent(self) -> bool:
         """Whether it is computed from what the loop calls ``backward()`` on: of that graph only the nodes are left."""
-        return bool(self._spent & self._bound_to(paths_in(self.added), paths_in))
+        return bool(self._spent & bound_inside(self.model, self.loop, paths_in(self.added), paths_in))
 
     @property
     def is_operand_of_spent(self) -> bool:
@@ -259,20 +259,7 @@ class Accumulator:
         """What the losses are bound to on which the loop calls ``backward()`` for good, and the parts of them."""
         freeing = (call for call in self._backward_calls if not retaining(self.model, call))
         losses = [loss for call in freeing if (loss := loss_of(call)) is not None]
-        return self._bound_to([path for loss in losses for path in operands(loss)], operands)
-
-    def _bound_to(
-        self, pending: list[cst.BaseExpression], parts: Callable[[cst.BaseExpression], list[cst.BaseExpression]]
-    ) -> set[int]:
-        """What the loop assigns to names, and to the parts of what they are assigned; what it unpacks, as a whole."""
-        seen: set[int] = set()
-        while pending and len(seen) < MAX_STEPS:
-            for binding in self.model.reaching(pending.pop()):
-                is_inner = binding.kind is BindingKind.ASSIGN and self.model.tree.is_below(binding.node, self.loop)
-                if is_inner and id(binding) not in seen:
-                    seen |= {id(binding), id(binding.value)} if binding.path else {id(binding)}
-                    pending += [] if binding.value is None else parts(binding.value)
-        return seen
+        return bound_inside(self.model, self.loop, [path for loss in losses for path in operands(loss)], operands)
 
     @cached_property
     def comes_back_spent(self) -> bool:

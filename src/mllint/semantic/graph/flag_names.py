@@ -3,6 +3,7 @@ gradient whatever is said.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,28 @@ _TAILS = frozenset({
 _OTHER_WORDS = frozenset({"grading", "gradings"})
 _SHORTEST_GRADIENT = 6
 _MOST_APART = 2
+
+
+def is_assigned(node: cst.AssignTarget | cst.AnnAssign) -> bool:
+    """Whether something is assigned to an attribute that is called nearly as a flag is."""
+    target = node.target
+    if target.__class__ is cst.Attribute:
+        return meant(target) is not None
+    return any(meant(item) is not None for item in attributes_of(target))
+
+
+def is_argument(arg: cst.Arg) -> bool:
+    """Whether an argument is called nearly as a flag is."""
+    return arg.keyword is not None and misspelled(arg.keyword.value) is not None
+
+
+def attributes_of(target: cst.BaseExpression) -> Iterator[cst.Attribute]:
+    """The attributes that an assignment to a target sets, those in a tuple included."""
+    if type(target) is cst.Attribute:
+        yield target
+    elif type(target) is cst.Tuple or type(target) is cst.List:
+        for element in target.elements:
+            yield from attributes_of(element.value)
 
 
 def meant(target: cst.Attribute) -> str | None:

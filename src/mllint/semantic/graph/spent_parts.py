@@ -2,6 +2,7 @@
 ``sum(...).backward()``, and ``losses[-1].backward()`` behind an ``append``.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -21,6 +22,23 @@ MAX_STEPS = 40
 """How many names are followed from what ``backward()`` is called on."""
 _VIEWS = frozenset({"items", "values"})
 _READING = frozenset({"items", "values", "keys", "get", "index", "count"})
+
+
+def bound_inside(
+    model: "Model",
+    loop: cst.CSTNode,
+    pending: list[cst.BaseExpression],
+    parts: Callable[[cst.BaseExpression], list[cst.BaseExpression]],
+) -> set[int]:
+    """What a loop assigns to names, and to the parts of what they are assigned; what it unpacks, as a whole."""
+    seen: set[int] = set()
+    while pending and len(seen) < MAX_STEPS:
+        for binding in model.reaching(pending.pop()):
+            is_inner = binding.kind is BindingKind.ASSIGN and model.tree.is_below(binding.node, loop)
+            if is_inner and id(binding) not in seen:
+                seen |= {id(binding), id(binding.value)} if binding.path else {id(binding)}
+                pending += [] if binding.value is None else parts(binding.value)
+    return seen
 
 
 def gone_through(model: "Model", loop: cst.For, added: cst.BaseExpression) -> cst.BaseExpression | None:
