@@ -50,3 +50,27 @@ def test_torch_group_that_is_not_given_sets_nothing(torch: Any) -> None:
     assert [group["lr"] for group in optimizer.param_groups] == [0.1]
     optimizer = torch.optim.SGD([lost], lr=0.1)
     assert [group["lr"] for group in optimizer.param_groups] == [0.5]
+
+
+def test_torch_part_that_is_made_later_is_not_trained(torch: Any) -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    net[1] = torch.nn.Linear(2, 1)
+    net[0].bias = torch.nn.Parameter(torch.zeros(2))
+    begun = [p.detach().clone() for p in net.parameters()]
+    net(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    changed = [not torch.equal(p, old) for p, old in zip(net.parameters(), begun, strict=True)]
+    assert changed == [True, False, False, False]
+    assert net[1].weight.grad is not None
+
+
+def test_paddle_part_that_is_made_later_is_not_trained(paddle: Any) -> None:
+    net = paddle.nn.Sequential(paddle.nn.Linear(2, 2), paddle.nn.Linear(2, 1))
+    optimizer = paddle.optimizer.SGD(0.5, parameters=net.parameters())
+    net[1] = paddle.nn.Linear(2, 1)
+    begun = [p.clone() for p in net.parameters()]
+    net(paddle.ones([1, 2])).sum().backward()
+    optimizer.step()
+    changed = [not bool((p == old).all()) for p, old in zip(net.parameters(), begun, strict=True)]
+    assert changed == [True, True, False, False]

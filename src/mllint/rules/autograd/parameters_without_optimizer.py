@@ -2,7 +2,8 @@
 
 Finds two optimizers with the parameters of one network, of which the second is called after another network that no
 optimizer has; and groups of parameters, `{"params": ..., "lr": ...}`, that a function makes beside an optimizer and
-gives to nobody.
+gives to nobody. And parts of a network that are made anew between the optimizer and its steps, `net.fc =
+nn.Linear(512, 10)` behind `optimizer = SGD(net.parameters())`, also where a function is given both.
 
 ## Why is this bad?
 
@@ -11,7 +12,8 @@ a name that has not been changed in it, makes a second optimizer of the first ne
 step, the other one keeps the weights that it began with. Nothing is reported, and the loss goes down all the same.
 
 A group that is not given to the optimizer is as if it were not there: its parameters are not trained, or, where the
-optimizer has all of the network's, with the learning rate and the weight decay of the others.
+optimizer has all of the network's, with the learning rate and the weight decay of the others. A layer or parameter that
+is put in the place of another one later is not trained either: the optimizer has that other one.
 
 ## Example
 
@@ -57,7 +59,8 @@ Two optimizers of one network that nothing else is known of: Adam first and L-BF
 losses. The names have to say so: that of each optimizer has a word that stands for its network, `enc_opt` for
 `encoder`, `optimizerD` for `netD`, and they differ in nothing else. Networks whose parameters are taken anywhere in the
 file, but to clip their gradients, that are frozen, that are a part of another one or held by one. Groups of a name that
-a comment has, too: somebody has put them aside.
+a comment has, too: somebody has put them aside. New parts where anything in the file adds groups to an optimizer,
+`add_param_group`, or the function asks for parameters of the network again.
 
 ## Fix safety
 
@@ -78,7 +81,9 @@ from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, replace
 from mllint.rule import Finding, Rule
+from mllint.semantic.training import late_parts
 from mllint.semantic.training.forgotten_networks import forgotten_network, lost_group
+from mllint.syntax.shape import dotted_path
 
 rule = Rule(
     code="ML218",
@@ -90,6 +95,7 @@ rule = Rule(
 )
 
 _LONGEST_MESSAGE = 88
+_LATE = "the optimizer was made before this part, and does not train it"
 
 
 @rule.on_method("parameters")
@@ -123,3 +129,14 @@ def check_group(statement: cst.Assign, context: Context) -> Iterator[Finding]:
             f"`{name}` is given to no optimizer: what it sets has no effect",
             "give it to the optimizer, or remove it",
         )
+
+
+@rule.on(cst.Assign, mentions=late_parts.STEPS, shape=late_parts.may_be_part)
+def check_late(statement: cst.Assign, context: Context) -> Iterator[Finding]:
+    """Report a part of a network that is made anew after the optimizer got the parameters of the network."""
+    optimizer = late_parts.optimizer_without(context.model, statement)
+    if optimizer is not None:
+        part, maker = dotted_path(statement.targets[0].target), dotted_path(optimizer)
+        message = f"`{part}` is new: the optimizer was made before, and does not train it"
+        shown = message if len(message) <= _LONGEST_MESSAGE else _LATE
+        yield Finding(statement, shown, f"make `{maker}` behind this, or copy new numbers into the old part")

@@ -5,7 +5,7 @@
 - gradients: ``zeroing``, ``cleared_early``, ``one_sided``, ``own_steps``, ``forgetful_callers``, ``foreign_gradients``,
   ``left_gradients``, ``used_again``, ``updates_by_hand``, ``gradient_rounds``, ``measured``, ``clipping``,
   ``scaling``, ``unscaling``, ``partly_unscaled``, ``never_computed``; ``holders`` of what they are about;
-  ``stale_weights``, which a step has changed too early; ``forgotten_networks``, ``idle_optimizers``,
+  ``stale_weights``, which a step has changed too early; ``forgotten_networks``, ``late_parts``, ``idle_optimizers``,
   ``all_frozen``, ``looked_through``
 - learning rates: ``schedulers``, ``schedulers_of_none``, ``held_schedulers``, ``schedules``, ``first_factors``,
   ``rates``, ``lambda_rates``, ``rates_by_hand``
