@@ -1,5 +1,6 @@
 """Parts of a network that are made anew after its parameters were given to the optimizer: that has the old ones."""
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -10,13 +11,14 @@ from mllint.semantic.modules.second_passes import runs_before
 from mllint.semantic.modules.weights import has_weights
 from mllint.semantic.names.classes import makes_parameter
 from mllint.semantic.names.conditions import is_above
+from mllint.semantic.names.receivers import method_of_receiver
 from mllint.semantic.names.scopes import BindingKind
 from mllint.semantic.values import Module, is_object
-from mllint.syntax.shape import argument, constant, dotted_path, last_word
+from mllint.syntax.shape import argument, called_on, constant, dotted_path, last_word
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
-    from mllint.semantic.names.scopes import Binding
+    from mllint.semantic.names.scopes import Binding, Scope
 
 STEPS = ("step", "minimize")
 _LATER = ("add_param_group", "param_groups", "_parameter_list", "_param_groups")
@@ -24,14 +26,14 @@ _OFF = (("requires_grad", False), ("stop_gradient", True))
 
 
 def may_be_part(statement: cst.Assign) -> bool:
-    """Whether an attribute of something with a name is assigned what a call makes."""
+    """Whether an attribute of something with a name, that is not the object itself, is assigned what a call makes."""
+    if len(statement.targets) != 1 or statement.value.__class__ is not cst.Call:
+        return False
     target = statement.targets[0].target
-    return (
-        len(statement.targets) == 1
-        and target.__class__ is cst.Attribute
-        and target.value.__class__ in (cst.Name, cst.Attribute)
-        and statement.value.__class__ is cst.Call
-    )
+    if target.__class__ is not cst.Attribute:
+        return False
+    root = _root(target)
+    return root.__class__ is cst.Name and root.value != "self"
 
 
 def optimizer_without(model: "Model", statement: cst.Assign) -> cst.BaseExpression | None:
@@ -40,24 +42,34 @@ def optimizer_without(model: "Model", statement: cst.Assign) -> cst.BaseExpressi
     ``None`` also where somebody tells it of more parameters, or another optimizer is made behind the part.
     """
     target, made = statement.targets[0].target, statement.value
-    if not isinstance(target, cst.Attribute) or not isinstance(made, cst.Call) or not _is_to_learn(model, made):
+    if not isinstance(target, cst.Attribute) or not isinstance(made, cst.Call):
         return None
-    network = _root(target)
-    if any(word in model.names_by_word for word in _LATER) or not isinstance(model.value(network), Module):
+    network, scope = _root(target), model.scope_of(statement)
+    if any(word in model.names_by_word for word in _LATER) or not any(_calls_of(model, STEPS, scope)):
         return None
-    if _is_taken_below(model, statement, network):
+    if method_of_receiver(model, network) is not None or not isinstance(model.value(network), Module):
         return None
-    bound, scope = model.reaching(network), model.scope_of(statement)
-    for word in STEPS:
-        for call in model.calls_by_word.get(word, ()):
-            owner = call.func.value if isinstance(call.func, cst.Attribute) else None
-            if owner is None or model.scope_of(call) is not scope or not is_above(scope, statement, call):
-                continue
-            makers = model.reaching(owner)
-            is_one = len(bound) == 1 and len(makers) == 1 and is_object(model.value(owner), "optimizer")
-            if is_one and _is_made_before(model, makers[0], bound[0], network, statement):
-                return owner
+    if not _is_to_learn(model, made) or _is_taken_below(model, statement, network):
+        return None
+    bound = model.reaching(network)
+    for call in _calls_of(model, STEPS, scope):
+        owner = called_on(call)
+        if owner is None or model.scope_of(call) is not scope or not is_above(scope, statement, call):
+            continue
+        makers = model.reaching(owner)
+        is_one = len(bound) == 1 and len(makers) == 1 and is_object(model.value(owner), "optimizer")
+        if is_one and _is_made_before(model, makers[0], bound[0], network, statement):
+            return owner
     return None
+
+
+def _calls_of(model: "Model", words: Iterable[str], scope: "Scope") -> Iterator[cst.Call]:
+    """The calls in a scope, and in those inside it, of methods of some names."""
+    for name in (name for word in words for name in model.names_within(word, scope)):
+        holder = model.tree.parent(name)
+        call = model.tree.call_of(holder) if isinstance(holder, cst.Attribute) and holder.attr is name else None
+        if call is not None:
+            yield call
 
 
 def _root(target: cst.Attribute) -> cst.BaseExpression:
@@ -112,14 +124,11 @@ def _is_taken_below(model: "Model", statement: cst.Assign, network: cst.BaseExpr
     somebody may train them.
     """
     scope, root = model.scope_of(statement), dotted_path(network)
-    for word in GIVING_PARAMETERS:
-        for call in model.calls_by_word.get(word, ()):
-            holder = call.func.value if isinstance(call.func, cst.Attribute) else None
-            taker = model.tree.call_given(call)
-            is_clipped = taker is not None and (last_word(taker.func) or "").startswith("clip_grad")
-            path = None if holder is None else dotted_path(holder)
-            is_meant = path is not None and path.partition(".")[0] == root and not is_clipped
-            is_inner = model.scope_of(call) is not scope and model.tree.is_inside(call, scope.node)
-            if is_meant and (is_inner or is_above(scope, statement, call)):
-                return True
+    for call in _calls_of(model, GIVING_PARAMETERS, scope):
+        holder, taker = called_on(call), model.tree.call_given(call)
+        is_clipped = taker is not None and (last_word(taker.func) or "").startswith("clip_grad")
+        path = None if holder is None else dotted_path(holder)
+        is_meant = path is not None and path.partition(".")[0] == root and not is_clipped
+        if is_meant and (model.scope_of(call) is not scope or is_above(scope, statement, call)):
+            return True
     return False
