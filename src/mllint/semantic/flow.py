@@ -20,7 +20,7 @@ import libcst as cst
 import msgspec
 
 from mllint.knowledge import lookup
-from mllint.knowledge.words import READING
+from mllint.knowledge.words import LOADING, READING
 from mllint.semantic.events.applied import module_applied
 from mllint.semantic.events.by_hand import GRADIENT, holder_of_gradient, owner_updated
 from mllint.semantic.events.given import truth
@@ -379,9 +379,7 @@ _READERS: dict[str, Reader] = {
     "train": _mode("train"),
     "eval": _mode("eval"),
     **dict.fromkeys(("requires_grad_", "freeze"), _freeze),  # the latter of Lightning's modules
-    "load_state_dict": _load,
-    "set_state_dict": _load,
-    "set_dict": _load,
+    **dict.fromkeys(LOADING, _load),
     "deepcopy": _copy,
     "save": _save,
     "trace": _trace,

@@ -14,8 +14,8 @@ Finds evaluations of a model that is in training mode on every way there:
 - **Evaluations with `train()` behind them** in the same function, which is to put the model back, and no `eval()`.
 - **Methods of an object** that nobody in sight calls, where another one trains the same network and leaves it in
   training mode, or a loop elsewhere calls both by turns, and its layers ask for it, or a third method calls `eval()`.
-- **Calls of `train()`** in an evaluation of the model itself, where nothing in it switches back, and the output of each
-  batch is held against data that the model was not given.
+- **Calls of `train()`** in an evaluation of a model that is trained there, or by another method of its object, where
+  nothing in it switches back, and the output of each batch is held against data that the model was not given.
 - **`torch.jit.trace()`** whose result is saved: it has written down what the layers do in training, and `eval()`
   changes nothing in what is loaded.
 
@@ -75,9 +75,9 @@ the file, whose layers are left out by what their constructors are given, or tha
 mode, as long as nobody calls `train()`; calls that do not fit `forward` any more, or that tell it what they are for,
 `model(x, train=False)`, unless that only chooses the result. Models out of sight, unless somebody calls their `eval()`
 elsewhere, or their `train()` each time, and those that are given parts out of sight, unless somebody calls their
-`eval()`. Models that `from_pretrained` of transformers gave, as long as nothing puts them to training mode. Beside what
-is trained, what nothing updates: a teacher, the network of a perceptual loss. `torch.jit.script`, whose result can
-still be switched, and Paddle's `jit.save`, which switches itself.
+`eval()`, but as one does with what has no such layers. Models that `from_pretrained` of transformers gave, as long as
+nothing puts them to training mode. Beside what is trained, what nothing updates: a teacher, the network of a perceptual
+loss, what makes inputs. `torch.jit.script`, that can still be switched, and Paddle's `jit.save`, which does so itself.
 
 What is meant: `train()` called by who calls the evaluation, or a switch that is left as a comment, also in a file
 beside that switches nothing, of the same attribute; a `train()` in an evaluation that draws several outputs of a batch,
@@ -106,12 +106,12 @@ import libcst as cst
 from mllint.context import Context
 from mllint.diagnostics import Applicability
 from mllint.edits import NodeFix, insert_after, insert_before
+from mllint.knowledge.words import LOADING
 from mllint.rule import Finding, Rule
 from mllint.semantic.training import in_training_mode, single_evaluations
 from mllint.semantic.training.data_loops import may_evaluate
 from mllint.semantic.training.evaluation import trains_too
 from mllint.semantic.training.inferences import (
-    LOADS,
     inferences,
     inferences_elsewhere_loaded,
     is_traced_in_training_mode,
@@ -168,7 +168,7 @@ def check_evaluation(function: cst.FunctionDef, context: Context) -> Iterator[Fi
     yield from _of(single_evaluations.evaluations_with_graph(context.model, function), _HELP, context)
 
 
-@rule.on_method(*LOADS)
+@rule.on_method(*LOADING)
 def check_loaded(load: cst.Call, context: Context) -> Iterator[Finding]:
     """Report the first call of a module that is only loaded and used."""
     yield from _of(inferences(context.model, load), _HELP_LOADED, context)

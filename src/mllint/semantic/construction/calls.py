@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS
+from mllint.knowledge.words import ADDING_MODULES, ADDING_PARAMETERS, LOADING
 from mllint.semantic.construction.libraries import fill_dict
 from mllint.semantic.construction.operators import MAX_LENGTH, truth
 from mllint.semantic.construction.parts import UNKNOWN, Bound, Container, Entries, Given, Items, Mark, Part
@@ -22,7 +22,7 @@ _SAME = frozenset({
 })  # fmt: skip
 _HARMLESS = frozenset({
     "modules", "children", "parameters", "named_modules", "named_children", "named_parameters", "sublayers",
-    "named_sublayers", "buffers", "named_buffers", "load_state_dict", "set_state_dict", "set_dict", "state_dict",
+    "named_sublayers", "buffers", "named_buffers", *LOADING, "state_dict",
     "zero_grad", "register_forward_hook", "register_forward_pre_hook", "forward", "extra_repr", "full_name", "compile",
     "save_hyperparameters", "log", "print", "get_submodule", "get_parameter",
 })  # fmt: skip

@@ -420,7 +420,7 @@ def _of_module_method(model: "Model", call: cst.Call, receiver: Module, name: st
             return Repeated(Module(framework), "generator")
         case "named_modules" | "named_children" | "named_sublayers":
             return Repeated(Elements((Text(), Module(framework))), "generator")
-        case "load_state_dict" | "set_state_dict" | "set_dict":
+        case "load_state_dict" | "set_state_dict" | "set_dict" | "load_dict":
             return Other("incompatible_keys")
     return None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from mllint.knowledge import lookup
+from mllint.knowledge.words import LOADING
 from mllint.semantic.events.applied import module_applied
 from mllint.semantic.events.kinds import may_name_module
 from mllint.semantic.events.makers import makers_of
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
 _TELLING = (
-    "eval", "train", "backward", "no_grad", "inference_mode", "minimize", "load_state_dict", "set_state_dict",
-    "set_dict", "from_pretrained",
+    "eval", "train", "backward", "no_grad", "inference_mode", "minimize", "from_pretrained", *LOADING,
 )  # fmt: skip
 """What a file calls in which anything is known of the modes of models, of gradients, or of what models are for."""
 _TAKEN_OFF = ("detach", "numpy")

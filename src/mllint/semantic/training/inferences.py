@@ -51,8 +51,6 @@ from mllint.syntax.walk import names_in
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
 
-LOADS = ("load_state_dict", "set_state_dict", "set_dict")
-"""The methods that load weights into a module."""
 _TRAINING = frozenset({
     Kind.BACKWARD, Kind.STEP, Kind.MINIMIZE, Kind.UPDATE, Kind.ZERO, Kind.WRITE_GRADIENT, Kind.CLIP, Kind.SCALE,
     Kind.UNSCALE, Kind.SCHEDULE,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from mllint.knowledge.words import LOADING
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.definitions import ClassInfo
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _TRAINING = ("backward", "minimize")
 _SWITCHING = frozenset({"eval", "train", *_TRAINING})
 _HARMLESS = frozenset({
-    "to", "cuda", "cpu", "half", "float", "double", "forward", "requires_grad_", "state_dict", "load_state_dict",
-    "set_state_dict", "set_dict",
+    "to", "cuda", "cpu", "half", "float", "double", "forward", "requires_grad_", "state_dict", *LOADING,
 })  # fmt: skip
 """Methods of a network that leave its mode alone, and hand on nothing by which somebody could switch it."""
 

@@ -10,6 +10,7 @@ from mllint.semantic.events.steps import Branches, Event, Kind, Loop, events
 from mllint.semantic.events.things import Thing
 from mllint.semantic.names.conditions import parts_of_test
 from mllint.semantic.training.holders import was_made_with
+from mllint.semantic.training.loaded_weights import sources_of_state
 from mllint.semantic.training.paths import Paths
 from mllint.semantic.training.rates import rounds_of
 from mllint.semantic.training.runs import Run
@@ -20,6 +21,7 @@ from mllint.semantic.training.training_modes import (
     UPDATES,
     covers,
     is_one,
+    is_trained,
     is_updated_in,
     mode_matters,
     records_graph,
@@ -43,6 +45,8 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
     loop, inside = _common_loop(switch, trained)
     if loop is None or not is_updated_in(loop, module) or _may_be_switched_back(loop, switch):
         return None
+    if _is_overwritten(run, loop, module):
+        return None
     if all(_hangs_on_mode(event) for event in events(loop.body) if event.kind in COMPUTES):
         return None
     if (
@@ -61,6 +65,15 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
         if not left.isdisjoint(states) and all(last is None or loop in last.loops for last, _ in states):
             return event
     return None
+
+
+def _is_overwritten(run: Run, loop: Loop, module: Thing) -> bool:
+    """Whether a loop puts the weights of another module, which is trained, into one: so the network of a target gets
+    them, and is never trained itself.
+    """
+    loads = (event for event in events(loop.body) if event.kind is Kind.LOAD and event.thing is not None)
+    of_others = (sources_of_state(load) for load in loads if load.thing is not None and covers(load.thing, module))
+    return any(not is_one(item, module) and is_trained(run, item) for others in of_others for item in others)
 
 
 def _comes_last(loop: Loop, switch: Event, trained: list[Event]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from mllint.semantic.events.steps import Event, Kind
-from mllint.semantic.events.things import Frame
+from mllint.semantic.events.things import Frame, Thing
 from mllint.semantic.names.definitions import FunctionInfo
 from mllint.semantic.names.scopes import Binding, BindingKind
 from mllint.semantic.training.runs import Run
@@ -31,6 +31,7 @@ def is_from_file(load: Event) -> bool:
 
 _MAX_PARTS = 40
 """How many expressions are looked at, at most, from what is loaded to where it comes from."""
+_STATE = "state_dict"
 _LOADING = "load"
 """How the functions of libraries that read a file are called, or begin: `pickle.load`, `load_state_dict_from_url`."""
 
@@ -39,6 +40,23 @@ def is_read_from_file(frame: Frame, node: cst.BaseExpression) -> bool:
     """Whether an expression in a run stands for what was read from a file, on one of the ways there."""
     if isinstance(frame.value(node), Loaded):
         return True
+    return any(isinstance(part, cst.Call) and _reads(at, part) for at, part in _made_of(frame, node))
+
+
+def sources_of_state(load: Event) -> Iterator[Thing]:
+    """The modules whose weights an event loads: ``target.load_state_dict(network.state_dict())``."""
+    call = load.node
+    if load.kind is not Kind.LOAD or not isinstance(call, cst.Call) or not call.args:
+        return
+    for at, part in _made_of(load.frame, call.args[0].value):
+        if isinstance(part, cst.Call) and isinstance(part.func, cst.Attribute) and part.func.attr.value == _STATE:
+            thing = at.thing(part.func.value)
+            if thing is not None:
+                yield thing
+
+
+def _made_of(frame: Frame, node: cst.BaseExpression) -> Iterator[tuple[Frame, cst.BaseExpression]]:
+    """An expression, and what it is made of, in the runs of those who give it."""
     pending: list[tuple[Frame, cst.BaseExpression]] = [(frame, node)]
     seen: set[tuple[int, int]] = set()
     while pending and len(seen) < _MAX_PARTS:
@@ -46,10 +64,8 @@ def is_read_from_file(frame: Frame, node: cst.BaseExpression) -> bool:
         if (id(at), id(part)) in seen:
             continue
         seen.add((id(at), id(part)))
-        if isinstance(part, cst.Call) and _reads(at, part):
-            return True
+        yield at, part
         pending += _sources(at, part)
-    return False
 
 
 def _reads(frame: Frame, call: cst.Call) -> bool:

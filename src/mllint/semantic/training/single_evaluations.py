@@ -235,7 +235,7 @@ def _is_left_to_others(run: Run, forward: Event, *, is_named: bool) -> bool:
         return False
     if is_dropped(forward) or is_taken_out(forward) or is_made_up(forward) or _is_drawn_from(forward):
         return False
-    if is_made_evaluating(forward):
+    if is_made_evaluating(forward) or is_used_for_backward(run, forward.frame, forward.node):
         return False
     first = next(item for item in run.events if item.kind is Kind.FORWARD and item.thing == module)
     return first is forward and (is_put_back(run, forward) or is_left_by_sister(run, forward, is_named=is_named))

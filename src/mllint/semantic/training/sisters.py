@@ -42,7 +42,8 @@ def is_left_by_sister(run: Run, forward: Event, *, is_named: bool = True) -> boo
 
     The layers ask for it, or another method calls `eval()` for an evaluation of its own: of what is not called an
     evaluation (``is_named``) that alone tells. The training calls `train()`, or a loop calls both methods by turns.
-    Where something only switches, whoever calls may have called that.
+    Where something only switches, whoever calls may have called that. Who also puts to evaluation mode what surely has
+    no such layers switches all there is, and tells nothing of any.
     """
     module, owner = forward.thing, _owner(run, forward)
     if module is None or owner is None or run.is_cut or modes_before(run, module, forward) != {FRESH}:
@@ -51,8 +52,19 @@ def is_left_by_sister(run: Run, forward: Event, *, is_named: bool = True) -> boo
         return False
     if not run.derived(("left by a sister", module), partial(_is_left, run, module, owner)):
         return False
-    is_known = is_named and mode_matters(forward, run) is True
-    return is_known or any(_switches_for_itself(item, module) for item in _others(run, owner))
+    if is_named and mode_matters(forward, run) is True:
+        return True
+    others = list(_others(run, owner))
+    is_taken_to_matter = any(_switches_for_itself(item, module) for item in others)
+    return is_taken_to_matter and not any(map(_switches_what_is_the_same, (run, *others)))
+
+
+def is_trained_by_sister(run: Run, forward: Event) -> bool:
+    """Whether another method of the class trains what a forward pass calls, in a run that begins with a method."""
+    module, owner = forward.thing, _owner(run, forward)
+    if module is None or owner is None or len(owner.methods) > _MAX_METHODS:
+        return False
+    return any(not item.is_cut and _trains(item, module) for item in _others(run, owner))
 
 
 def is_switched_in_class(forward: Event) -> bool:
@@ -202,6 +214,17 @@ def _switches_for_itself(run: Run, module: Thing) -> bool:
         and event.thing is not None
         and is_one(event.thing, module)
         and modes_before(run, module, event) == {EVAL}
+        for event in run.events
+    )
+
+
+def _switches_what_is_the_same(run: Run) -> bool:
+    """Whether a run puts a module to evaluation mode for a pass to which the mode surely makes no difference."""
+    return any(
+        event.kind is Kind.FORWARD
+        and event.thing is not None
+        and modes_before(run, event.thing, event) == {EVAL}
+        and mode_matters(event) is False
         for event in run.events
     )
 

@@ -16,6 +16,7 @@ from mllint.semantic.training.data_loops import data_names, fed_names, made_of
 from mllint.semantic.training.data_rounds import DataRound, in_sight, rounds_of
 from mllint.semantic.training.evaluation import is_in_called_evaluation
 from mllint.semantic.training.nearby import trains_in_every_round
+from mllint.semantic.training.sisters import is_trained_by_sister
 from mllint.semantic.training.training_modes import (
     TRAIN,
     covers,
@@ -82,8 +83,8 @@ def _switches(found: DataRound) -> Iterator[Event]:
         in_round = {event.kind for event in inside} == {Kind.TRAIN} and records_graph(forward) is False
         if not (is_meant_here or in_round) or not _is_compared(loop.node, loop.frame, forward):
             continue
-        is_spoilt = modes_before(run, forward.thing, forward) == {TRAIN} and is_trained(run, forward.thing)
-        if is_spoilt and mode_matters(forward, run) is True:
+        is_spoilt = modes_before(run, forward.thing, forward) == {TRAIN} and mode_matters(forward, run) is True
+        if is_spoilt and (is_trained(run, forward.thing) or is_trained_by_sister(run, forward)):
             yield (inside or own)[-1]
 
 
