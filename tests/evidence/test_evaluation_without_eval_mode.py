@@ -114,11 +114,12 @@ def test_torch_loading_weights_switches_nothing(torch: Any) -> None:
     assert torch.equal(network.eval()(inputs), trained(inputs))
 
 
-def test_paddle_loading_weights_switches_nothing(paddle: Any) -> None:
+@pytest.mark.parametrize("load", ["set_state_dict", "set_dict", "load_dict"])
+def test_paddle_loading_weights_switches_nothing(paddle: Any, load: str) -> None:
     trained = paddle.nn.Sequential(paddle.nn.Linear(64, 64), paddle.nn.Dropout())
     trained.eval()
     network = paddle.nn.Sequential(paddle.nn.Linear(64, 64), paddle.nn.Dropout())
-    network.set_state_dict(trained.state_dict())
+    getattr(network, load)(trained.state_dict())
     assert network.training
     inputs = paddle.rand([1, 64])
     assert not paddle.equal_all(network(inputs), network(inputs))
