@@ -159,8 +159,6 @@ def _check(statement: cst.Assign, target: cst.Attribute, only: bool, context: Co
     elif flag == "requires_grad" and flags.is_refused(context.model, owner, statement):
         yield Finding(target, "only leaves let their flag be changed: this raises", "take what `.detach()` gives")
     elif flag == "requires_grad" and is_old and flags.is_meant_for_paddle(context.model, owner, statement):
-        if one_way_flags.picks_by(context.model, flag):
-            return
         other = (lambda: _other_flag(statement, target, context)) if only else None
         message = "a tensor of Paddle has no `requires_grad` before 3.2: its flag does not change"
         yield Finding(target, message, "set `stop_gradient`, which means the opposite", fix=other)

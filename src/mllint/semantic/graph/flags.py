@@ -10,6 +10,7 @@ from mllint.semantic.expressions.new_results import is_defined_beside
 from mllint.semantic.graph.flag_names import is_new_without
 from mllint.semantic.graph.leaves import whose_parameters
 from mllint.semantic.graph.looked_at import OF_MODULES, is_given_as_module
+from mllint.semantic.graph.one_way_flags import picks_by
 from mllint.semantic.graph.placement import wants_no_result
 from mllint.semantic.graph.whole_numbers import holds_whole_numbers
 from mllint.semantic.names.receivers import method_of_receiver
@@ -166,8 +167,8 @@ def _listed(value: Value | None) -> tuple[Value | None, ...]:
 
 
 def is_meant_for_paddle(model: "Model", node: cst.BaseExpression, statement: cst.Assign) -> bool:
-    """Whether ``requires_grad`` is set on what is a tensor of Paddle, to something that is not so anyway."""
-    is_tensor = is_paddle_tensor(model, node, statement.value)
+    """Whether ``requires_grad`` is set on a tensor of Paddle, to what is not so anyway, and nothing goes by it."""
+    is_tensor = is_paddle_tensor(model, node, statement.value) and not picks_by(model, "requires_grad")
     return is_tensor and not is_so_anyway(model, node, statement, "requires_grad")
 
 
