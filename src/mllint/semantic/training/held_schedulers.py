@@ -7,12 +7,12 @@ import libcst as cst
 from mllint.knowledge import lookup
 from mllint.semantic.graph.looked_at import filled_by, uses_inside
 from mllint.semantic.names.classes import PLAIN_BASES
-from mllint.semantic.names.definitions import function_around
-from mllint.semantic.names.foreign_reads import is_read_of_others, may_be_read_elsewhere
+from mllint.semantic.names.definitions import FunctionInfo, function_around
+from mllint.semantic.names.foreign_reads import is_derived_elsewhere, is_read_of_others, may_be_read_elsewhere
 from mllint.semantic.names.scopes import Binding
 from mllint.semantic.names.uses import bound_by, uses, whole
 from mllint.semantic.values import Function, Symbol
-from mllint.syntax.shape import argument
+from mllint.syntax.shape import argument, has_star_arguments
 
 if TYPE_CHECKING:
     from mllint.semantic.model import Model
@@ -43,6 +43,28 @@ def reads_of_bound(model: "Model", binding: Binding) -> "list[tuple[Model, cst.B
     if any(is_read_of_others(members, home, name) for home in members.models) or may_be_read_elsewhere(members, name):
         return None
     return [(read.method.model, read.node) for read in members.reads(name)]
+
+
+def parameter_given(callee: Function, call: cst.Call, arg: cst.Arg) -> Binding | None:
+    """What a function of the project calls what it is given, if that name stands for nothing else."""
+    info = callee.definition
+    if not info.is_transparent or has_star_arguments(call) or _may_be_overridden(info):
+        return None
+    position = call.args.index(arg) + (0 if callee.receiver is None else 1)
+    for index, parameter in enumerate(info.named_parameters):
+        name = parameter.name.value
+        if name == arg.keyword.value if arg.keyword is not None else index == position:
+            (binding, *others) = info.scope.bindings.get(name, [])
+            return None if others else binding
+    return None
+
+
+def _may_be_overridden(info: FunctionInfo) -> bool:
+    """Whether a class that derives from the one of a method may define another one, which steps what it is given."""
+    if info.owner is None or info.name == "__init__":
+        return False
+    members = info.owner.members
+    return is_derived_elsewhere(members) or any(info.name in sub.methods for sub in members.subclasses)
 
 
 def is_rate_of_idle_optimizer(model: "Model", arg: cst.Arg) -> bool:

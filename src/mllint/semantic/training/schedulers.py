@@ -12,11 +12,14 @@ from mllint.semantic.events.makers import ACCELERATORS
 from mllint.semantic.events.places import is_nothing
 from mllint.semantic.expressions.imports import imported_files
 from mllint.semantic.files.testing import is_in_a_test
-from mllint.semantic.names.definitions import FunctionInfo
-from mllint.semantic.names.foreign_reads import is_derived_elsewhere
 from mllint.semantic.names.scopes import Binding, BindingKind, only_assigned
 from mllint.semantic.names.uses import bound_by, uses, without_narrowing
-from mllint.semantic.training.held_schedulers import MAX_STEPS, is_rate_of_idle_optimizer, reads_of_bound
+from mllint.semantic.training.held_schedulers import (
+    MAX_STEPS,
+    is_rate_of_idle_optimizer,
+    parameter_given,
+    reads_of_bound,
+)
 from mllint.semantic.training.nearby import stand_in_two_arms
 from mllint.semantic.training.rates_by_hand import framework_of_own, is_set_by_hand, named_thing
 from mllint.semantic.values import ClassObject, Function, Method, Symbol, Text, is_object
@@ -443,23 +446,7 @@ def is_commented_out(key: str, model: "Model") -> bool:
 
 def _is_left_alone_by(callee: Function, call: cst.Call, arg: cst.Arg, framework: str, steps: int) -> bool:
     """Whether a function of the project that is given a scheduler never steps it."""
-    info = callee.definition
-    if not info.is_transparent or has_star_arguments(call) or _may_be_overridden(info):
+    home, binding = callee.definition.model, parameter_given(callee, call, arg)
+    if binding is None or is_commented_out(binding.key, home):
         return False
-    position = call.args.index(arg) + (0 if callee.receiver is None else 1)
-    for index, parameter in enumerate(info.named_parameters):
-        name = parameter.name.value
-        if name == arg.keyword.value if arg.keyword is not None else index == position:
-            (binding, *others) = info.scope.bindings.get(name, [])
-            if others or is_commented_out(name, info.model):
-                return False
-            return all(_is_harmless(info.model, node, framework, steps) for node in uses(info.model, binding))
-    return False
-
-
-def _may_be_overridden(info: FunctionInfo) -> bool:
-    """Whether a class that derives from the one of a method may define another one, which steps what it is given."""
-    if info.owner is None or info.name == "__init__":
-        return False
-    members = info.owner.members
-    return is_derived_elsewhere(members) or any(info.name in sub.methods for sub in members.subclasses)
+    return all(_is_harmless(home, node, framework, steps) for node in uses(home, binding))

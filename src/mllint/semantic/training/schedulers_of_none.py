@@ -12,8 +12,8 @@ import libcst as cst
 
 from mllint.knowledge import lookup
 from mllint.semantic.files.testing import is_in_a_test
-from mllint.semantic.names.uses import bound_by
-from mllint.semantic.training.held_schedulers import reads_of_bound
+from mllint.semantic.names.uses import bound_by, uses
+from mllint.semantic.training.held_schedulers import MAX_STEPS, parameter_given, reads_of_bound
 from mllint.semantic.training.schedulers import calls_that_may_make
 from mllint.semantic.values import Function, Symbol, is_object
 from mllint.syntax.shape import last_word
@@ -64,15 +64,35 @@ def _is_of_none(model: "Model", call: cst.Call) -> bool:
     if not isinstance(statement, (cst.Assign, cst.AnnAssign)):
         return False
     kept = bound_by(model, statement)
-    reads = reads_of_bound(model, kept[0]) if len(kept) == 1 and not kept[0].path else None
-    if reads is None:
+    read = reads_of_bound(model, kept[0]) if len(kept) == 1 and not kept[0].path else None
+    if read is None:
         return False
+    reads = [place for home, node in read for place in _reads_where_given(home, node, MAX_STEPS)]
     words = {_word_read(home, node) for home, node in reads}
     if _STEP not in words or not words <= {_STEP, *_KEPT, *_READ}:
         return False
     if not all(_is_shown(home, node) for home, node in reads if _word_read(home, node) in _READ):
         return False
-    return any(_trains(home, node) for home, node in reads if _word_read(home, node) == _STEP)
+    steps = [(home, node) for home, node in reads if _word_read(home, node) == _STEP]
+    return any(_trains(home, node) for home, node in (*steps, (model, call)))
+
+
+def _reads_where_given(
+    model: "Model", node: cst.BaseExpression, steps: int
+) -> "Iterator[tuple[Model, cst.BaseExpression]]":
+    """A place that reads a scheduler; where it is given to a function of the project, those in there instead."""
+    arg = model.tree.parent(node)
+    call = model.tree.parent(arg) if isinstance(arg, cst.Arg) and steps else None
+    callee = model.value(call.func) if isinstance(call, cst.Call) else None
+    given = None
+    if isinstance(callee, Function) and isinstance(call, cst.Call) and isinstance(arg, cst.Arg):
+        given = parameter_given(callee, call, arg)
+    if given is None:
+        yield model, node
+        return
+    home = given.scope.model
+    for use in uses(home, given):
+        yield from _reads_where_given(home, use, steps - 1)
 
 
 def _word_read(model: "Model", node: cst.BaseExpression) -> str:
