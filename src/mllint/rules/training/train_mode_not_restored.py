@@ -55,12 +55,11 @@ function or method of the project that is called there, by a decorator or a cont
 method of an unknown class that is named for it (`model.adapters_train()`); but for a place that is only reached where a
 score is better. Models that are in evaluation mode before the loop begins, or are switched right before they are
 trained, with no evaluation between: to fine-tune with frozen batch normalization is done like that; or that one round
-alone switches, `if epoch == last:`. Models in which no layer is known to ask for its mode, unless their class is out of
-sight. Models that no optimizer in the loop updates (teachers, averaged copies, target networks; whatever the optimizer
-has, those that get the weights of what is trained), parts of a model, models that every round makes anew, and
-trainings that a trainer of another framework runs (Lightning, DeepSpeed and their like, unless all that a file imports
-of them reads checkpoints; Accelerate switches no modes). Evaluations in which a module computes no gradients of itself,
-because it asks `if self.training:`.
+alone switches, `if epoch == last:`. Models in which surely no layer asks for its mode. Models that no optimizer in the
+loop updates (teachers, averaged copies, target networks; whatever the optimizer has, those that get the weights of what
+is trained), parts of a model, models that every round makes anew, and trainings that a trainer of another framework
+runs (Lightning, DeepSpeed and their like, unless all that a file imports of them reads checkpoints; Accelerate switches
+no modes). Evaluations in which a module computes no gradients of itself, because it asks `if self.training:`.
 
 What is only called `model` or `net`, because it is a parameter of a function that nobody in the file calls, counts as
 a module where it is switched and called.

@@ -181,7 +181,7 @@ class Helper(msgspec.Struct, eq=False):
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """``break``, ``continue``, ``return`` or ``raise``."""
+    """``break``, ``continue``, ``return`` or ``raise``, as which ``exit()`` counts."""
 
     word: str
 

@@ -90,12 +90,15 @@ def is_unreachable(model: "Model", node: cst.CSTNode) -> bool:
 def _ends(statement: cst.CSTNode) -> bool:
     """Whether a statement leaves the block in which it stands, or the program, whatever happens."""
     last = statement.body[-1] if isinstance(statement, cst.SimpleStatementLine) else None
-    match last:
-        case cst.Expr(value=cst.Call(func=callee)):
-            return dotted_path(callee) in _ENDING
-        case cst.Assert(test=test):
-            return decided(test, constant) is False
-    return isinstance(last, (cst.Return, cst.Raise, cst.Continue, cst.Break))
+    if isinstance(last, cst.Assert):
+        return decided(last.test, constant) is False
+    return isinstance(last, (cst.Return, cst.Raise, cst.Continue, cst.Break)) or ends_program(last)
+
+
+def ends_program(statement: cst.CSTNode | None) -> bool:
+    """Whether a statement on a line of its own, or beside others, is ``exit()`` or the like."""
+    call = statement.value if isinstance(statement, cst.Expr) else None
+    return isinstance(call, cst.Call) and dotted_path(call.func) in _ENDING
 
 
 def parts_of_test(test: cst.BaseExpression) -> Iterator[cst.BaseExpression]:

@@ -53,7 +53,8 @@ def trained_in_evaluation_mode(run: Run, switch: Event) -> Event | None:
         rounds_of(loop) == 1
         or _is_in_last_round(loop, switch)
         or is_made_in(loop, switch, module)
-        or not any(mode_matters(event, run, if_asked=True) for event in inside)
+        # Who calls `eval()` takes the mode to matter, unless it surely does not.
+        or all(mode_matters(event, run, if_asked=True) is False for event in inside)
     ):
         return None
     paths: Paths[_State] = run.derived(("left in evaluation", module), partial(_left_paths, run, module))

@@ -25,6 +25,7 @@ from mllint.semantic.events.steps import (
     Within,
 )
 from mllint.semantic.events.things import Frame, Named
+from mllint.semantic.names.conditions import ends_program
 from mllint.semantic.names.definitions import ClassInfo, FunctionInfo
 from mllint.semantic.training.kept_calls import Kept, Wrapped, can_be_entered, filled, kept_call, wrapping_of
 from mllint.semantic.training.made_in_mode import may_switch
@@ -109,7 +110,7 @@ class _Unfolding:
         elif kind not in _WITHOUT_EVENTS:
             for child in children(statement):
                 steps += self._expression(child, frame, around)
-        word = _LEAVING.get(kind)
+        word = "raise" if ends_program(statement) else _LEAVING.get(kind)
         return steps if word is None else [*steps, Leave(word)]
 
     def _for(self, node: cst.For, frame: Frame, around: tuple[Around, ...]) -> list[Step]:
