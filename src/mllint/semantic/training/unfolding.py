@@ -94,7 +94,7 @@ class _Unfolding:
                 steps += unfold_it(self, statement, frame, around)
             elif isinstance(statement, cst.BaseSmallStatement):  # of `if test: statement`
                 steps += self._small(statement, frame, around)
-            if steps and isinstance(steps[-1], Leave):
+            if steps and _leaves(steps[-1]):
                 break
         return steps
 
@@ -388,6 +388,14 @@ _LEAVING: dict[type[cst.CSTNode], str] = {
     cst.Continue: "continue",
     cst.Raise: "raise",
 }
+
+
+def _leaves(step: Step) -> bool:
+    """Whether nothing behind a step is reached: a word leaves there, or what is called always raises."""
+    if isinstance(step, Helper):
+        last = step.body[-1] if step.body else None
+        return (isinstance(last, Leave) and last.word == "raise") or (isinstance(last, Helper) and _leaves(last))
+    return isinstance(step, Leave)
 
 
 def _branching(
