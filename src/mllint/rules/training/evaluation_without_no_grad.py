@@ -19,14 +19,13 @@ several, or of a class out of sight: then modules of the project call layers in 
 more there. Where some of those who call the function switch gradients off, or have frozen the model, and one forgets
 to, also in another file, the loop is reported, too.
 
-A forward pass of all the data at once is in no loop over it: in a graph network, say. It counts where the function
-around it is called an evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So
-does one of any model in evaluation mode whose output the code detaches, or makes a number, wherever it reads it, also
-as an attribute: `network.eval()`, then `network(image).softmax(1).detach().numpy()`, in Paddle without the `detach()`;
-in a function that trains, of the model that it trains. So does one of a method of such a model that calls its layers,
-and one in a method of an object that keeps a model which its constructor has put to evaluation mode, and that trains
-nothing: a predictor, say, which is asked again and again. In a loop that counts, or generates one token after the
-other, it may also read nothing but the `argmax()`.
+A forward pass of all the data at once is in no loop over it. It counts where the function around it is called an
+evaluation, the model is in evaluation mode on every way there, and the run trains it, too. So does one of any model in
+evaluation mode whose output the code detaches, or makes a number, wherever it reads it: `network.eval()`, then
+`network(image).softmax(1).detach().numpy()`, in Paddle without the `detach()`; in a function that trains, of the model
+that it trains. So does one of a method of such a model that calls its layers, and one in a method of a predictor: an
+object that trains nothing, whose constructor puts the model to evaluation mode. In a loop that counts, or generates one
+token after the other, it may also read nothing but the `argmax()`.
 
 ## Why is this bad?
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FLAGS = ("requires_grad", "stop_gradient")
 SIGNS = ("requ", "reqi", "reqe", "reqr", "reui", "rqui", "stop_", "stops_", "stopg", "stopG", "sotp_", "stpo_")
-"""Of these letters one stands in each misspelled name."""
+"""With these letters each name begins that is taken for a flag: the rule waits for them."""
 _METHODS = frozenset({"requires_grad_", "stop_gradient_"})
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOPS = frozenset({"stop", "stops", "sotp", "stpo"})
@@ -65,7 +65,7 @@ def meant(target: cst.Attribute) -> str | None:
 @cache
 def misspelled(name: str) -> str | None:
     """The gradient flag that is surely meant by another name: ``requires_grad`` by ``require_grads``."""
-    if name in FLAGS or name in _METHODS or name[:1] not in ("r", "s"):
+    if name in FLAGS or name in _METHODS or not name.startswith(SIGNS):
         return None
     word = _HUMP.sub("_", name).lower()
     for head, tail in _splits(word):
